@@ -1,0 +1,20 @@
+"""The two ways a request can end badly, and the nearest valid name."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """What was asked for makes no sense. Raised before any work; the command line exits with 2."""
+
+
+class RunError(RuntimeError):
+    """Work that was asked for could not be finished. Finished work is kept; exit code 3."""
+
+
+def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:
+    """An error that names what was wrong, what is allowed and the nearest valid name."""
+    names = list(allowed)
+    near = get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names) or 'none'}.")
