@@ -8,20 +8,20 @@ theory's curve black and dashed, a fitted law a thin grey line. Labels come from
     plot.curve(ax, ds.test_loss, "samples", hue="snr")
     plot.save(fig, "fig1a.png")
 
-Functions draw into an `Axes`. `log` names the logarithmic axes ("", "x", "xy"); by default the
-axes of coordinates are judged by their spacing. No pyplot and no global state: figures may be
-drawn in threads.
+Functions draw into an `Axes`; `log` names its logarithmic axes ("x", "y", "xy"). Legends stand
+above their panel, where they cover no data. No pyplot, so figures may be drawn in threads.
 """
 
 import functools
 import io
+import itertools
 import math
 import re
 import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
@@ -30,55 +30,47 @@ from matplotlib import patheffects, ticker
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PatchCollection, QuadMesh
-from matplotlib.colors import BoundaryNorm, CenteredNorm, ListedColormap, LogNorm, Normalize
+from matplotlib.collections import PatchCollection, PathCollection, QuadMesh
+from matplotlib.colors import CenteredNorm, ListedColormap, LogNorm, Normalize
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from scipy.special import stdtrit
 
 from provingground.errors import InputError, unknown
 
-SINGLE, DOUBLE = 3.5, 7.0  # widths of one and two printed columns, inches
+SINGLE, DOUBLE = 3.5, 7.0  # one and two printed columns, inches
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe-Ito
 MARKERS = "os^DvP"
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
-SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
-BELOW, ABOVE = "#CFE3F2", "#EBA55F"
-GREY = "0.35"
+SEQUENTIAL, DIVERGING, BELOW, ABOVE, GREY = "viridis", "RdBu_r", "#CFE3F2", "#EBA55F", "0.35"
 STYLE = {
     "font.size": 8.5,
     "axes.titlesize": 8.5,
-    "axes.titlelocation": "left",
     "axes.labelsize": 8.5,
+    "axes.titlelocation": "left",
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.formatter.use_mathtext": True,
     "axes.formatter.limits": (-3, 5),
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
     "legend.fontsize": 7.5,
     "legend.frameon": False,
-    "legend.handlelength": 1.9,
     "legend.columnspacing": 1.2,
-    "legend.labelspacing": 0.35,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.2,
-    "hatch.linewidth": 0.7,
     "figure.titlesize": 9.5,
-    "figure.constrained_layout.h_pad": 0.05,
     "svg.hashsalt": "provingground",
-    "svg.fonttype": "path",
     "pdf.fonttype": 42,
 }
 Curve = Callable[[np.ndarray], Any] | tuple[Any, Any]  # y of x, or the points (x, y)
-Interval = tuple[float, float, float]  # value, low, high: an Estimate
-P, R = ParamSpec("P"), TypeVar("R")
+Estimates = Sequence[tuple[float, float, float]]  # value, low, high
+P = ParamSpec("P")
+R = TypeVar("R")
 _lock = threading.RLock()
 
 
@@ -144,37 +136,16 @@ def figure(
 
 @_styled
 def finish(fig: Figure) -> Figure:
-    """Folds long labels and moves legends off the data: above a map, or lines without a gap.
-
-    Panels with equal legends share one. `save` calls this; repeating it changes nothing.
-    """
+    """Fits long labels, legends and titles to the layout. `save` calls this; twice does no harm."""
+    for ax in fig.axes:
+        _fold(ax.xaxis.label, ax.bbox.width)
+        _fold(ax.yaxis.label, ax.bbox.height)
     fig.draw_without_rendering()
     for ax in fig.axes:
-        box = ax.get_window_extent()
-        _fold(ax.xaxis.label, box.width)
-        _fold(ax.yaxis.label, box.height)
-    keyed = [ax for ax in fig.axes if ax.get_legend() is not None]
-    entries = [_entries(ax) for ax in keyed]
-    if len(keyed) > 1 and len({tuple(e) for e in entries}) == 1:
-        for ax in keyed:
-            ax.get_legend().remove()
-        spot = dict(loc="outside upper left")
-        _widest(functools.partial(fig.legend, **spot), entries[0], fig.bbox.width)
-        keyed = []
-    for ax, entry in zip(keyed, entries, strict=False):
-        legend = ax.get_legend()
-        if legend.get_gid() == "above" or not (_is_map(ax) or _covers(legend, ax)):
-            continue
-        spec = ax.get_subplotspec()
-        last = spec is None or spec.colspan.stop == spec.get_gridspec().ncols
-        right = fig.bbox.width * (1 if last else spec.colspan.stop / spec.get_gridspec().ncols)
-        spot = dict(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.3)
-        legend = _widest(functools.partial(ax.legend, **spot), entry, right - ax.bbox.x0)
-        legend.set_gid("above")
-        for loc in ("left", "center", "right"):
-            if words := ax.get_title(loc):
-                height = legend.get_window_extent().height * 72 / fig.dpi
-                ax.set_title(words, loc=loc, pad=height + 5)
+        if legend := _legend(ax):
+            for loc in ("left", "center", "right"):
+                pad = legend.get_window_extent().height * 72 / fig.dpi + 5
+                ax.set_title(ax.get_title(loc), loc=loc, pad=pad)
     fig.draw_without_rendering()
     return fig
 
@@ -189,8 +160,8 @@ def save(fig: Figure, path: str | Path) -> Path:
     finish(fig)
     for dpi in (220, 160, 110, 75):
         image = io.BytesIO()
-        metadata = dict.fromkeys(meta[path.suffix])
-        fig.savefig(image, format=path.suffix[1:], dpi=dpi, metadata=metadata)
+        kind = dict(format=path.suffix[1:], metadata=dict.fromkeys(meta[path.suffix]))
+        fig.savefig(image, dpi=dpi, **kind)
         if path.suffix != ".png" or image.tell() < 300_000:
             break
     path.write_bytes(image.getvalue())
@@ -207,11 +178,6 @@ def label(da: xr.DataArray) -> str:
     return ", ".join(filter(None, (words, f"${symbol}$" if symbol else "")))
 
 
-def _short(da: xr.DataArray) -> str:
-    symbol = da.attrs.get("symbol")
-    return f"${symbol}$" if symbol else label(da)
-
-
 def _number(value: float, power: bool = False) -> str:
     """A number in LaTeX; as a power of ten where it is very large or small, or if asked."""
     if value == 0 or (not power and 1e-3 <= abs(value) < 1e5):
@@ -221,13 +187,15 @@ def _number(value: float, power: bool = False) -> str:
     return f"{front}10^{{{int(tail)}}}"
 
 
-def _value(coord: xr.DataArray) -> str:
-    """One value of a coordinate in words: "$N = 20$"; a case is its own name."""
-    value = coord.item()
+def _says(da: xr.DataArray, relation: str, value: Any) -> str:
+    """A value in the legend: "$N = 20$", or with the words where there is no letter."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
-    symbol = coord.attrs.get("symbol")
-    return f"${symbol} = {_number(value)}$" if symbol else f"{label(coord)} ${_number(value)}$"
+    symbol = da.attrs.get("symbol")
+    if symbol:
+        return f"${symbol} {relation} {_number(value)}$"
+    words, sign = (str(da.name), "") if relation == "=" else (label(da), relation)
+    return f"{words} ${sign} {_number(value)}$".replace("_", " ")
 
 
 def _fold(text: Text, room: float) -> None:
@@ -240,14 +208,11 @@ def _fold(text: Text, room: float) -> None:
         text.set_text(textwrap.fill(words, width, break_long_words=False, break_on_hyphens=False))
 
 
-def edges(centres: np.ndarray, log: bool = False) -> np.ndarray:
+def edges(centres: Any, log: bool = False) -> np.ndarray:
     """The borders of cells around `centres`: midpoints, geometric ones on a log axis."""
     c = np.log(centres) if log else np.asarray(centres, float)
-    if c.size == 1:
-        c = c + np.array([-0.5, 0.5])
-        return np.exp(c) if log else c
-    inner = (c[1:] + c[:-1]) / 2
-    e = np.concatenate([[2 * c[0] - inner[0]], inner, [2 * c[-1] - inner[-1]]])
+    step = np.diff(c) / 2 if c.size > 1 else np.array([0.5])
+    e = np.concatenate([[c[0] - step[0]], c[:-1] + step[: c.size - 1], [c[-1] + step[-1]]])
     return np.exp(e) if log else e
 
 
@@ -257,7 +222,7 @@ def summary(y: xr.DataArray) -> xr.Dataset:
     Student's t, or Wilson's interval where every value is 0 or 1. NaN seeds are left out.
     """
     y = y.astype(float) if "seed" in y.dims else y.astype(float).expand_dims("seed")
-    ok = y.notnull() & (abs(y) < np.inf)
+    ok = abs(y) < np.inf
     count = ok.sum("seed")
     n, several = count.where(count > 0), count.where(count > 1)
     mean = y.where(ok, 0.0).sum("seed") / n
@@ -268,9 +233,8 @@ def summary(y: xr.DataArray) -> xr.Dataset:
     else:
         error = (((y - mean) ** 2).where(ok, 0.0).sum("seed") / (several - 1) / several) ** 0.5
         middle, half = mean, xr.apply_ufunc(stdtrit, several - 1, 0.975) * error
-    return xr.Dataset(
-        dict(mean=mean, low=middle - half, high=middle + half, diverged=~ok.all("seed"))
-    )
+    columns = dict(mean=mean, low=middle - half, high=middle + half, diverged=~ok.all("seed"))
+    return xr.Dataset(columns)
 
 
 class _LogTicks(ticker.Locator):
@@ -308,15 +272,6 @@ class _LogLabels(ticker.Formatter):
 # --------------------------------------------------------------------------- axes and legends
 
 
-def _spaced_log(values: np.ndarray) -> bool:
-    """Whether numbers are spaced more evenly by ratio than by difference."""
-    v = np.unique(values[values > 0])
-    if values.min() < 0 or len(v) < 3 or v[-1] < 4 * v[0]:
-        return False
-    ratio, step = np.diff(np.log(v)), np.diff(v)
-    return float(ratio.std() / ratio.mean()) < float(step.std() / step.mean())
-
-
 def _log_scale(ax: Axes, which: str, linear: float = 0.0) -> None:
     axis: Axis = getattr(ax, f"{which}axis")
     options = dict(value="symlog", linthresh=linear, linscale=0.5) if linear else dict(value="log")
@@ -326,42 +281,44 @@ def _log_scale(ax: Axes, which: str, linear: float = 0.0) -> None:
     axis.set_minor_formatter(ticker.NullFormatter())
 
 
-def _name(ax: Axes, **names: str) -> None:
-    """Labels axes, unless they have a label."""
-    ax.set(**{f"{w}label": text for w, text in names.items() if not getattr(ax, f"get_{w}label")()})
+def _name(ax: Axes, which: str, da: xr.DataArray) -> None:
+    """Labels an axis, unless it has a label."""
+    if not getattr(ax, f"get_{which}label")():
+        getattr(ax, f"set_{which}label")(label(da))
 
 
-def _place(ax: Axes, which: str, coord: xr.DataArray, log: str | None) -> np.ndarray:
-    """Labels and scales an axis for a coordinate; gives the positions of its values."""
-    _name(ax, **{which: label(coord)})
+def _place(ax: Axes, which: str, coord: xr.DataArray, log: str) -> np.ndarray:
+    """Labels and scales an axis for a coordinate; gives the places of its values."""
+    _name(ax, which, coord)
     axis: Axis = getattr(ax, f"{which}axis")
     if not np.issubdtype(coord.dtype, np.number):
-        axis.set_ticks(range(coord.size), [_value(c) for c in coord])
+        axis.set_ticks(range(coord.size), [str(v) for v in coord.values])
         return np.arange(coord.size, dtype=float)
     v = coord.values.astype(float)
-    if _spaced_log(v) if log is None else which in log:
+    if which in log:
         _log_scale(ax, which, 0.0 if (v > 0).all() else float(v[v > 0].min()))
     elif np.issubdtype(coord.dtype, np.integer):
         axis.set_major_locator(ticker.MaxNLocator("auto", integer=True))
     return v
 
 
-def _axes_of(da: xr.DataArray, *names: str | None) -> list[xr.DataArray]:
+def _coords(da: xr.DataArray, *names: str) -> list[xr.DataArray]:
     """The named coordinates, one dimension each; nothing but seeds may be left over."""
-    for name in filter(None, names):
+    for name in names:
         if name not in da.coords and name not in da.dims:
-            raise unknown("axis", name, map(str, {**dict.fromkeys(da.dims), **da.coords}))
-    found = [da[name] for name in filter(None, names)]
-    if rest := sorted({str(d) for d in da.dims} - {"seed", *(str(d) for c in found for d in c.dims)}):
-        raise InputError(f"'{da.name}' also varies along {', '.join(rest)}: select or average first")
+            raise unknown("axis", name, map(str, {**da.sizes, **da.coords}))
+    found = [da[name] for name in names]
+    if rest := set(da.dims) - {"seed", *(c.dims[0] for c in found)}:
+        rest = ", ".join(sorted(map(str, rest)))
+        raise InputError(f"'{da.name}' also varies along {rest}: select or average first")
     return found
 
 
 def _note(ax: Axes, data: Any, mark: str) -> None:
-    """Tells the footer the number of seeds of `data`, and what a mark means if they are several."""
+    """Tells the footer the seeds of `data`, and what a mark means where they are several."""
     fig = ax.get_figure(root=True)
     if isinstance(fig, Sheet):
-        told = isinstance(data, xr.DataArray) and "seed" in data.coords | data.sizes
+        told = isinstance(data, xr.DataArray) and ("seed" in data.dims or "seed" in data.coords)
         count = int(data["seed"].size) if told else None
         fig.note(count, *([mark] if count != 1 else []))
 
@@ -370,89 +327,73 @@ def _is_map(ax: Axes) -> bool:
     return any(isinstance(a, QuadMesh | AxesImage) for a in ax.get_children())
 
 
-def _entries(ax: Axes) -> dict[str, Any]:
-    """What a legend would list, each name once."""
-    entries: dict[str, Any] = {}
-    for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-        entries.setdefault(name, handle)
-    return entries
-
-
-def _legend(ax: Axes) -> None:
-    entries = _entries(ax)
-    if len(entries) > 1 or (entries and _is_map(ax)):
-        ax.legend([*entries.values()], [*entries], loc="best")
-
-
-def _widest(make: Callable[..., Legend], entries: dict[str, Any], room: float) -> Legend:
-    """The legend with the most columns that fits."""
-    columns = len(entries)
-    while True:
-        legend = make([*entries.values()], [*entries], ncols=columns)
-        if columns == 1 or legend.get_window_extent().width <= room:
-            return legend
-        legend.remove()
-        columns -= 1
-
-
-def _covers(legend: Legend, ax: Axes) -> bool:
-    """Whether a legend lies on a line, a marker, an error bar or a band."""
-    box = legend.get_window_extent()
-    for line in ax.lines:
-        path = line.get_transform().transform_path(line.get_path())
-        if line.get_linestyle() != "None" and path.intersects_bbox(box, filled=False):
-            return True
-        if line.get_marker() != "None" and box.count_contains(path.vertices):
-            return True
-    return any(
-        c.get_transform().transform_path(p).intersects_bbox(box, filled=False)
-        for c in ax.collections
-        if not isinstance(c, QuadMesh | PatchCollection)
-        for p in c.get_paths()
-    )
+def _legend(ax: Axes) -> Legend | None:
+    """Lists labelled artists above the panel, each name once, in as many columns as fit."""
+    pairs = [*zip(*ax.get_legend_handles_labels(), strict=True)]
+    entries = {name: handle for handle, name in reversed(pairs)}
+    names = [*dict.fromkeys(name for _, name in pairs)]
+    if len(names) < (1 if _is_map(ax) else 2):
+        return None
+    spec, fig = ax.get_subplotspec(), ax.get_figure(root=True)
+    assert fig is not None
+    right = fig.bbox.width * (spec.colspan.stop / spec.get_gridspec().ncols if spec else 1)
+    place: dict[str, Any] = dict(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.3)
+    for columns in range(len(names), 0, -1):
+        legend = ax.legend([entries[n] for n in names], names, ncols=columns, **place)
+        if legend.get_window_extent().width <= right - ax.bbox.x0:
+            break
+    return ax.get_legend()
 
 
 # --------------------------------------------------------------------------- lines and points
 
 
-def _measured(
+@_styled
+def curve(
     ax: Axes,
-    y: xr.DataArray | Sequence[Interval],
+    y: xr.DataArray | Estimates,
     x: str | xr.DataArray,
-    hue: str | None,
-    name: str | None,
-    log: str | None,
-    line: bool,
-) -> tuple[xr.DataArray, xr.Dataset]:
-    """Draws a measurement over `x`, one series per value of `hue`."""
-    if isinstance(y, xr.DataArray):
-        coord = _axes_of(y, x if isinstance(x, str) else None, hue)[0] if isinstance(x, str) else x
-        table, group = summary(y), None if hue is None else y[hue]
-        _name(ax, y=label(y))
-        name = name or y.attrs.get("long_name") or str(y.name)
-    elif isinstance(x, xr.DataArray):
-        coord, group = x, None
-        columns = np.array(y, float).T
-        table = xr.Dataset({k: (x.dims, v) for k, v in zip(("mean", "low", "high"), columns, strict=True)})
-        table["diverged"] = xr.zeros_like(table["mean"], dtype=bool)
+    *,
+    hue: str | None = None,
+    label: str | None = None,
+    log: str = "",
+    line: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over seeds as a line with its 95% band, or as markers with bars (`line=False`).
+
+    One series for each value of `hue`. Instead of a measurement and the name of its axis, there
+    may be estimates and the coordinate `x` of their places. Where seeds diverged, a cross stands
+    at the top edge and the mean leaves them out. Gives the places and the means.
+    """
+    if isinstance(x, str):
+        if not isinstance(y, xr.DataArray):
+            raise InputError("estimates need the coordinate of their places, not its name")
+        coord, *group = _coords(y, *filter(None, (x, hue)))
+        table = summary(y)
+        _name(ax, "y", y)
+        label = label or y.attrs.get("long_name") or str(y.name)
     else:
-        raise InputError("estimates need their coordinate as `x`, not a name")
+        coord, group, rows = x, [], np.array(y, float).T
+        table = xr.Dataset(
+            {k: (x.dims, v) for k, v in zip(("mean", "low", "high"), rows, strict=True)}
+        )
+        table["diverged"] = xr.zeros_like(table["mean"], dtype=bool)
     xs = _place(ax, "x", coord, log)
-    if log and "y" in log:
+    if "y" in log:
         _log_scale(ax, "y")
         floor = table["mean"].where(table["mean"] > 0).min() / 2
         table["low"] = table["low"].where(~(table["low"] < floor), 0.0)  # drawn to the edge
-    order, size = np.argsort(xs, kind="stable"), 1 if group is None else group.size
+    order, size = np.argsort(xs, kind="stable"), group[0].size if group else 1
     start = sum(a.get_gid() == "series" for a in ax.lines)
     ramp = matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 0.85, size))
     for k in range(size):
-        part = table if group is None else table.isel({group.dims[0]: k})
-        text = name if group is None else _value(group[k])
+        part = table.isel({group[0].dims[0]: k}) if group else table
+        mean, low, high, bad = (part[v].values[order] for v in ("mean", "low", "high", "diverged"))
+        at = xs[order] + (0.12 * (k - (size - 1) / 2) if coord.dtype.kind not in "iuf" else 0)
         color = PALETTE[start + k] if start + size <= len(PALETTE) else ramp[k]
         look: dict[str, Any] = dict(color=color, marker=MARKERS[(start + k) % len(MARKERS)])
-        look |= dict(label=text, gid="series", markeredgecolor="white", markeredgewidth=0.4)
-        at = xs[order] + (0.12 * (k - (size - 1) / 2) if coord.dtype.kind in "UOb" else 0)
-        mean, low, high = (part[v].values[order] for v in ("mean", "low", "high"))
+        look |= dict(markeredgecolor="white", markeredgewidth=0.4, gid="series")
+        look["label"] = _says(group[0], "=", group[0][k].item()) if group else label
         if line:
             every = math.ceil(len(at) / 8)
             ax.plot(at, mean, markevery=(k * every // size, every), **look)
@@ -460,81 +401,43 @@ def _measured(
         else:
             bars = None if np.isnan(low).all() else [mean - low, high - mean]
             ax.errorbar(at, mean, yerr=bars, linestyle="none", elinewidth=1, **look)
-        if (bad := part["diverged"].values[order]).any():
-            edge = dict(transform=ax.get_xaxis_transform(), clip_on=False, zorder=5)
-            ax.plot(at[bad], np.ones(bad.sum()), "x", color=color, **edge)
+        if bad.any():
+            edge: dict[str, Any] = dict(transform=ax.get_xaxis_transform(), clip_on=False)
+            ax.plot(at[bad], np.ones(bad.sum()), "x", color=color, zorder=5, **edge)
             ax.plot([], [], "x", color=GREY, label="diverged")
     _note(ax, y, f"{'band' if line else 'bars'}: 95% interval")
     _legend(ax)
-    return coord, table
-
-
-@_styled
-def curve(
-    ax: Axes,
-    y: xr.DataArray,
-    x: str,
-    *,
-    hue: str | None = None,
-    label: str | None = None,
-    log: str | None = None,
-) -> None:
-    """The mean over seeds as a line with its 95% band, one line per value of `hue`.
-
-    Points where seeds diverged carry a cross at the top edge; the mean leaves these seeds out.
-    """
-    _measured(ax, y, x, hue, label, log, line=True)
-
-
-@_styled
-def points(
-    ax: Axes,
-    y: xr.DataArray | Sequence[Interval],
-    x: str | xr.DataArray,
-    *,
-    hue: str | None = None,
-    label: str | None = None,
-    log: str | None = None,
-) -> None:
-    """Markers with 95% bars: of a measurement over its axis `x`, or of estimates at `x`."""
-    _measured(ax, y, x, hue, label, log, line=False)
-
-
-class Law(Protocol):
-    """A fitted power law: its exponent as an estimate, and its values."""
-
-    @property
-    def slope(self) -> Any: ...
-    def __call__(self, x: Any, /) -> Any: ...
+    return xs, table["mean"].values
 
 
 @_styled
 def law(
     ax: Axes,
-    y: xr.DataArray | Sequence[Interval],
+    y: xr.DataArray | Estimates,
     x: str | xr.DataArray,
     *,
-    fit: Law | None = None,
+    fit: Any = None,
     predicted: float | Callable[[np.ndarray], Any] | None = None,
     label: str | None = None,
 ) -> None:
     """Points on log-log axes, the fitted law, and the predicted one.
 
-    A predicted number is an exponent: its line is drawn through the middle of the points.
+    `fit` is a function of x with an estimate `slope`. A predicted number is an exponent: its
+    line is drawn through the middle of the points.
     """
-    coord, table = _measured(ax, y, x, None, label, "xy", line=False)
-    xs, mean = coord.values.astype(float), table["mean"].values
+    xs, mean = curve(ax, y, x, label=label, log="xy", line=False)
     span = np.geomspace(xs.min(), xs.max(), 200)
-    letter = coord.attrs.get("symbol") or "x"
+    coord = y[x] if isinstance(y, xr.DataArray) else x
+    letter = getattr(coord, "attrs", {}).get("symbol") or "x"
     if fit is not None:
         e = fit.slope
         text = rf"fit $\propto {{{letter}}}^{{{e.value:.2f}}}$ $[{e.low:.2f}, {e.high:.2f}]$"
         ax.plot(span, fit(span), color=GREY, linewidth=0.9, zorder=1.9, label=text)
     if isinstance(predicted, int | float):
         ok = mean > 0
-        middle = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
+        scale = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
         text = rf"theory $\propto {{{letter}}}^{{{predicted:.3g}}}$"
-        theory_curve(ax, span, middle * span**predicted, text)
+        theory_curve(ax, span, scale * span**predicted, text)
     elif predicted is not None:
         theory_curve(ax, span, predicted)
     _legend(ax)
@@ -542,11 +445,11 @@ def law(
 
 @_styled
 def theory_curve(ax: Axes, x: Any, y: Any, label: str = "theory") -> None:
-    """A prediction, black and dashed: `y` at `x`, as numbers or as a function of `x`."""
+    """A prediction, black and dashed: numbers `y` at `x`, or a function of `x`."""
     x = np.asarray(x, float)
     with np.errstate(all="ignore"):
         y = np.broadcast_to(np.asarray(y(x) if callable(y) else y, float), x.shape)
-    known = dict.fromkeys(a.get_label() for a in ax.lines if a.get_gid() == "theory")
+    known = [a.get_label() for a in ax.lines if a.get_gid() == "theory"]
     dash = DASHES[[*dict.fromkeys((*known, label))].index(label) % len(DASHES)]
     halo = [patheffects.withStroke(linewidth=2.6, foreground="white")]
     look: dict[str, Any] = dict(color="black", linewidth=1.2, linestyle=dash, path_effects=halo)
@@ -554,27 +457,182 @@ def theory_curve(ax: Axes, x: Any, y: Any, label: str = "theory") -> None:
     _legend(ax)
 
 
-@_styled
-def level(ax: Axes, value: float, label: str, *, axis: str = "y") -> None:
-    """A reference value as a thin dotted line across the panel: a cut-off, a floor."""
-    draw = ax.axhline if axis == "y" else ax.axvline
-    draw(value, color=GREY, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1.8, label=label)
-    _legend(ax)
-
-
 # --------------------------------------------------------------------------- maps
 
 
-def _map(
-    ax: Axes, z: xr.DataArray, x: str, y: str, log: str | None, **look: Any
-) -> tuple[QuadMesh, np.ndarray, xr.DataArray]:
-    """The mean over seeds as cells; cells in which a seed diverged are hatched."""
-    cx, cy = _axes_of(z, x, y)
+def _cells(
+    ax: Axes, z: xr.DataArray, x: str, y: str, log: str, theory: Mapping[str, Curve] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Prepares a map of means: cell borders, hatched where a seed diverged, and theory curves."""
+    cx, cy = _coords(z, x, y)
     table = summary(z).transpose(cy.dims[0], cx.dims[0])
-    borders = []
+    borders: list[np.ndarray] = []
     for which, coord in (("x", cx), ("y", cy)):
-        at = _place(ax, which, coord, "" if log is None and (coord.values <= 0).any() else log) if coord.dtype.kind in "iuf" else _place(ax, which, coord, "")
-        table = table.isel({coord.dims[0]: np.argsort(at, kind="stable")})
+        at = _place(ax, which, coord, log)
+        table = table.isel({coord.dims[0]: np.argsort(at)})
         borders.append(edges(np.sort(at), getattr(ax, f"get_{which}scale")() == "log"))
-    mesh = ax.pcolormesh(*borders, np.ma.masked_invalid(table["mean"].values), linewidth=0.2, edgecolors="face", **look)
-    return mesh, borders, table
+    a, b = borders
+    ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
+    spots = [
+        Rectangle((a[i], b[j]), a[i + 1] - a[i], b[j + 1] - b[j])
+        for j, i in zip(*np.nonzero(table["diverged"].values), strict=True)
+    ]
+    if spots:
+        hatch: dict[str, Any] = dict(facecolor="none", linewidth=0, hatch="/////", zorder=1.5)
+        for color, width in (("white", 2.2), ("black", 0.7)):
+            patches = PatchCollection(spots, edgecolor=color, **hatch)
+            patches.set_hatch_linewidth(width)
+            ax.add_collection(patches)
+        ax.add_patch(
+            Rectangle((a[0], b[0]), 0, 0, hatch="/////", facecolor="white", label="diverged")
+        )
+    space = np.geomspace if ax.get_xscale() == "log" else np.linspace
+    for name, line in (theory or {}).items():
+        theory_curve(
+            ax, *(line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)), name
+        )
+    _note(ax, z, "map: mean")
+    return a, b, np.ma.masked_invalid(table["mean"].values)
+
+
+@_styled
+def heatmap(
+    ax: Axes,
+    z: xr.DataArray,
+    x: str,
+    y: str,
+    *,
+    log: str = "",
+    theory: Mapping[str, Curve] | None = None,
+    log_colour: bool = False,
+    centre: float | None = None,
+    limits: tuple[float | None, float | None] = (None, None),
+) -> None:
+    """The mean over seeds as a map with a colour bar, and the theory's curves by name.
+
+    A quantity with a sign gets a `centre`, and colours that diverge from it.
+    """
+    a, b, mean = _cells(ax, z, x, y, log, theory)
+    norm = Normalize(*limits) if centre is None else CenteredNorm(centre)
+    if log_colour:
+        norm, mean = LogNorm(*limits), np.ma.maximum(mean, mean[mean > 0].min())
+    look: dict[str, Any] = dict(norm=norm, cmap=SEQUENTIAL if centre is None else DIVERGING)
+    mesh = ax.pcolormesh(a, b, mean, edgecolors="face", linewidth=0.2, **look)
+    _colour_bar(ax, mesh, z, log_colour)
+    _legend(ax)
+
+
+@_styled
+def phase_diagram(
+    ax: Axes,
+    z: xr.DataArray,
+    x: str,
+    y: str,
+    *,
+    cut: float,
+    log: str = "",
+    theory: Mapping[str, Curve] | None = None,
+    boundary: tuple[xr.DataArray, Estimates] | None = None,
+) -> None:
+    """Where the mean over seeds lies below and above `cut`.
+
+    `boundary` holds the values of x and the measured places of the transition along y.
+    """
+    a, b, mean = _cells(ax, z, x, y, log, theory)
+    colours = ListedColormap([BELOW, ABOVE])
+    ax.pcolormesh(a, b, mean >= cut, cmap=colours, vmin=0, vmax=1, edgecolors="face", linewidth=0.2)
+    for colour, relation in ((BELOW, "<"), (ABOVE, r"\geq")):
+        ax.add_patch(Rectangle((a[0], b[0]), 0, 0, color=colour, label=_says(z, relation, cut)))
+    if boundary is not None:
+        limits = [(v, max(low, b[0]), min(high, b[-1])) for v, low, high in boundary[1]]
+        curve(
+            ax, limits, boundary[0], label="measured boundary", log=log.replace("y", ""), line=False
+        )
+    _legend(ax)
+
+
+@_styled
+def attention_map(
+    ax: Axes,
+    p: xr.DataArray,
+    *,
+    rows: Sequence[str] | None = None,
+    cols: Sequence[str] | None = None,
+) -> None:
+    """Attention weights from 0 to 1, queries down and keys across; small maps show the numbers."""
+    dims = [d for d in p.dims if d != "seed"]
+    down, across = _coords(p, *map(str, dims))
+    mean = summary(p)["mean"].values
+    image = ax.imshow(mean, vmin=0, vmax=1, cmap=SEQUENTIAL, interpolation="nearest")
+    for which, coord, names in (("y", down, rows), ("x", across, cols)):
+        _place(ax, which, coord, "")
+        if names is not None:
+            getattr(ax, f"set_{which}ticks")(range(coord.size), names)
+    ax.spines[:].set_visible(False)
+    if mean.size <= 64:
+        for (i, j), v in np.ndenumerate(mean):
+            ink = "white" if v < 0.6 else "black"
+            ax.text(j, i, f"{v:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+    _colour_bar(ax, image, p)
+    _note(ax, p, "map: mean")
+
+
+def _colour_bar(ax: Axes, what: Any, da: xr.DataArray, log: bool = False) -> None:
+    fig = ax.get_figure(root=True)
+    assert fig is not None
+    bar = fig.colorbar(what, ax=ax, aspect=25, pad=0.02, label=label(da))
+    bar.ax.spines[:].set_visible(False)
+    bar.ax.tick_params(which="both", labelsize=8, width=0.5, length=2)
+    if log:
+        bar.ax.yaxis.set(major_locator=_LogTicks(), major_formatter=_LogLabels())
+
+
+# --------------------------------------------------------------------------- a second look
+
+
+def check_layout(fig: Figure) -> list[str]:
+    """What a reader would object to: missing labels, legends or seeds, clipped or covered text."""
+    finish(fig)
+    found: list[str] = []
+    drawn: list[Any] = [*fig.texts, *fig.legends]
+    if not any(re.search(r"\d seed", t.get_text()) for t in fig.texts):
+        found.append("the figure does not say its number of seeds")
+    for k, ax in enumerate(fig.axes, 1):
+        if not (ax.get_visible() and ax.axison):
+            continue
+        if not ax.has_data():
+            found.append(f"panel {k} is empty")
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+            names = [n for t in ticks for n in (t.label1, t.label2) if _is_shown(n)]
+            if axis.get_visible() and names and not axis.label.get_text():
+                found.append(f"panel {k}: the {axis.axis_name} axis has no label")
+            drawn += [*names, axis.label, axis.offsetText] if axis.get_visible() else []
+        drawn += [t for t in ax.get_children() if isinstance(t, Text | Legend)]
+        caps = [c for e in ax.containers if isinstance(e, ErrorbarContainer) for c in e.lines[1]]
+        lines = [a for a in ax.lines if a.get_visible() and a not in caps and len(a.get_xydata())]
+        kinds = len({(str(a.get_color()), a.get_linestyle(), str(a.get_marker())) for a in lines})
+        kinds += sum(isinstance(c, BarContainer) for c in ax.containers)
+        kinds += sum(isinstance(c, PathCollection) for c in ax.collections)
+        told = ax.get_legend() or fig.legends or len(ax.texts) >= kinds
+        if kinds > (0 if _is_map(ax) else 1) and not told:
+            found.append(f"panel {k}: several things are drawn and no legend tells them apart")
+    boxes = [(t, t.get_window_extent()) for t in drawn if _is_shown(t)]
+    for text, box in boxes:
+        if box.x0 < -1 or box.y0 < -1 or box.x1 > fig.bbox.x1 + 1 or box.y1 > fig.bbox.y1 + 1:
+            found.append(f"{_called(text)} is cut off at the edge of the figure")
+    straight = [(t, b) for t, b in boxes if isinstance(t, Legend) or t.get_rotation() % 90 == 0]
+    for (one, a), (two, b) in itertools.combinations(straight, 2):
+        if Bbox.intersection(a.padded(-1.5), b.padded(-1.5)) is not None:
+            found.append(f"{_called(one)} overlaps {_called(two)}")
+    return found
+
+
+def _is_shown(text: Text | Legend) -> bool:
+    words = "legend" if isinstance(text, Legend) else text.get_text().strip()
+    return bool(words) and text.get_visible() and not text.get_clip_on()
+
+
+def _called(text: Text | Legend) -> str:
+    return "a legend" if isinstance(text, Legend) else f"'{text.get_text()}'"

@@ -24,6 +24,7 @@ from provingground.study import Estimate
 LEVEL = 0.95
 UNDECIDED = Estimate(math.nan, math.nan, math.nan)
 Floats = NDArray[np.float64]
+Window = tuple[float, float]
 Kind = Literal["power", "linear"]
 Method = Literal["isotonic", "linear", "logistic"]
 
@@ -45,51 +46,37 @@ def jackknife(
     4 [-5.962, 13.96]
     """
     arrays = _aligned(*arrays, on=["seed"])
-    everyone = np.arange(_seeds(*arrays))
+    everyone = np.arange(min(len(_by_seed(a)) for a in arrays))
     kept = [everyone, *(np.delete(everyone, i) for i in everyone)]
     replicas = [float(statistic(*(a.isel(seed=keep) for a in arrays))) for keep in kept]
     return _estimate(np.array(replicas), level)
 
 
-def _half_width(replicas: Floats, level: float = LEVEL) -> Floats:
-    """Half the jackknife-t interval of each column of `_replicas`.
-
-    Row 0 cancels: the pseudo-values deviate by n - 1 times what the left-out rows deviate.
-    """
-    seeds = len(replicas) - 1
-    with np.errstate(invalid="ignore"):
-        error = (seeds - 1) * replicas[1:].std(axis=0, ddof=1) / math.sqrt(seeds)
-    return stdtrit(seeds - 1, (1 + level) / 2) * error
-
-
-def _interval(replicas: Floats, level: float = LEVEL) -> Floats:
-    """Value, low and high of each column."""
-    half = _half_width(replicas, level)
-    return np.stack([replicas[0], replicas[0] - half, replicas[0] + half])
-
-
-def _estimate(replicas: Floats, level: float = LEVEL) -> Estimate:
-    return Estimate(*(float(end) for end in _interval(replicas, level)))
-
-
 def _replicas(y: xr.DataArray, *dims: str) -> Floats:
-    """The mean over seeds and other dims for each cell of `dims`.
+    """The mean over seeds and other dims, for each cell of `dims`.
 
     Row 0 is the mean over all seeds, row i the mean without the i-th.
     """
     cells = _by_seed(y, *dims)
     keep = np.vstack([np.ones(len(cells)), 1 - np.eye(len(cells))])
     with np.errstate(invalid="ignore"):
-        return (np.tensordot(keep, cells, 1).T / keep.sum(1)).T
+        return (np.tensordot(keep, cells, 1).T / keep.sum(axis=1)).T
 
 
-def _by_seed(y: xr.DataArray, *dims: str) -> Floats:
-    """The measurements as (seed, *dims), averaged over other dims."""
-    _seeds(y)
-    _need(y, *dims)
-    cells = y.transpose("seed", *dims, ...).to_numpy().astype(float)
+def _half_width(replicas: Floats, level: float = LEVEL) -> Floats:
+    """Half the jackknife-t interval; row 0 of the replicas cancels in the pseudo-values."""
+    seeds = len(replicas) - 1
     with np.errstate(invalid="ignore"):
-        return cells.mean(axis=tuple(range(1 + len(dims), cells.ndim)))
+        error = (seeds - 1) * replicas[1:].std(axis=0, ddof=1) / math.sqrt(seeds)
+    return stdtrit(seeds - 1, (1 + level) / 2) * error
+
+
+def _estimate(replicas: Floats, level: float = LEVEL, log: bool = False) -> Estimate:
+    """The estimate from its replicas, or from their logarithms."""
+    half = _half_width(replicas, level)
+    with np.errstate(over="ignore"):
+        ends = [(np.exp if log else float)(replicas[0] + k * half) for k in (0, -1, 1)]
+    return Estimate(*map(float, ends))
 
 
 # --------------------------------------------------------------------------- means and rates
@@ -131,32 +118,33 @@ def paired_ratio(a: xr.DataArray, b: xr.DataArray) -> Estimate:
     2 [2, 2]
     """
     a, b = _aligned(a, b, on=["seed"])
-    return _exp(_estimate(_log(_replicas(a)) - _log(_replicas(b))))
+    return _estimate(_log(_replicas(a)) - _log(_replicas(b)), log=True)
 
 
 def share(success: xr.DataArray) -> Estimate:
     r"""The rate of True, with a Wilson interval.
 
-    One boolean per seed gives the textbook interval for $n$ seeds. Several cells of one seed are
-    not independent, so the variance $s^2$ of the seeds' own rates (mean $p$) tells how many
-    independent trials they are worth, as Korn and Graubard (1998) do for clustered samples:
-    $(z/t_{n-1})^2 \min(p(1-p)\,n/s^2, \text{cells})$, but at least $n$, since rates vary no more
-    than booleans. Where all cells agree $s^2$ tells nothing, and the trials are $n$.
+    One boolean per seed: the textbook interval for $n$ trials. Several cells of one seed are not
+    independent; how many trials they are worth follows from the variance $s^2$ of the seeds' own
+    rates (mean $p$). A few seeds know $s^2$ badly, and too small where failures are rare and
+    come together, so three more seeds are imagined whose cells all agree, and
+    $\tilde s^2 = ((n-1) s^2 + 3 p(1-p))/(n+2)$: the trials are $n\, p(1-p)/\tilde s^2$, at least
+    $n$ and at most the number of cells. Where all cells agree, the trials are $n$.
 
     >>> print(share(xr.DataArray([True, True, True, False], dims="seed")))
     0.75 [0.3006, 0.9544]
     """
     rates = _by_seed(success)
-    p, seeds, cells = float(rates.mean()), len(rates), success.size
+    p, seeds = float(rates.mean()), len(rates)
     if math.isnan(p):
         return UNDECIDED
     if bool(((success < 0) | (success > 1)).any()):
         raise InputError("share takes True and False, or rates from 0 to 1.")
-    z, t = (float(q) for q in (ndtri((1 + LEVEL) / 2), stdtrit(seeds - 1, (1 + LEVEL) / 2)))
     trials, single = float(seeds), p * (1 - p)
     if single > 0:
-        spread = max(float(rates.var(ddof=1)), single * seeds / cells)
-        trials = max(trials, (z / t) ** 2 * single * seeds / spread)
+        spread = ((seeds - 1) * rates.var(ddof=1) + 3 * single) / (seeds + 2)
+        trials = float(np.clip(seeds * single / spread, seeds, success.size))
+    z = float(ndtri((1 + LEVEL) / 2))
     centre = (p + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * math.sqrt(single / trials + (z / (2 * trials)) ** 2)
     return Estimate(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
@@ -172,31 +160,38 @@ def ordering(*arrays: xr.DataArray) -> Estimate:
     >>> print(ordering(a, a + 1, 2 * a + 1))
     1 [0.5101, 1]
     """
-    arrays = _aligned(*arrays, on=["seed"])
     for a in arrays:
         _only(a)
-    values = np.stack([_by_seed(a) for a in arrays])
+    values = np.stack([_by_seed(a) for a in _aligned(*arrays, on=["seed"])])
     ordered = np.where(np.isnan(values).any(0), np.nan, (np.diff(values, axis=0) > 0).all(0))
     return share(xr.DataArray(ordered, dims="seed"))
 
 
 def rank_correlation(y: xr.DataArray, x: xr.DataArray | str) -> Estimate:
-    """Spearman's correlation, over all cells, of the seed-mean of y with x.
+    r"""Spearman's $\rho$, over all cells, of the seed-mean of y with x (or with a dim of y).
 
-    `x` is a dim of y or an array that broadcasts against it. Where no left-out seed changes the
-    order of the cells, the interval has no width.
+    Ranks jump, and a jackknife sees no jump that no single seed causes. So the half-width is at
+    least $\sqrt{\sum w^2}$ over the pairs of cells whose difference in y is not decided (its own
+    interval holds zero), where $w$ is what $\rho$ changes by if the pair changes its order.
 
     >>> y = xr.DataArray([[1.0, 3, 2]] * 3, [("seed", [0, 1, 2]), ("n", [1, 2, 3])])
     >>> print(rank_correlation(y, "n"))
     0.5 [0.5, 0.5]
     """
-    x = _along(y, x)[0][x] if isinstance(x, str) else x
-    ranks = [rankdata(rows, axis=1) for rows in _cell_replicas(y, x)]
-    a, b = (r - r.mean(axis=1, keepdims=True) for r in ranks)
+    if isinstance(x, str):
+        y, _ = _along(y, x)
+        x = y[x]
+    means, others = _cell_replicas(y, x)
+    a, b = (rankdata(rows, axis=1) - (rows.shape[1] + 1) / 2 for rows in (means, others))
+    norm = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     with np.errstate(invalid="ignore"):
-        rho = (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    value, low, high = _estimate(rho)
-    return Estimate(value, float(np.maximum(low, -1)), float(np.minimum(high, 1)))
+        rho = (a * b).sum(axis=1) / norm
+    i, j = np.triu_indices(means.shape[1], 1)
+    gap = means[:, i] - means[:, j]
+    open_pair = np.abs(gap[0]) < _half_width(gap)
+    swaps = math.sqrt(((b[0, i] - b[0, j])[open_pair] ** 2).sum()) / (norm[0] or math.nan)
+    half = np.maximum(_half_width(rho), swaps)
+    return Estimate(*(float(np.clip(rho[0] + k * half, -1, 1)) for k in (0, -1, 1)))
 
 
 def monotone(
@@ -211,20 +206,22 @@ def monotone(
     signs = {"increasing": 1, "decreasing": -1}
     if direction not in signs:
         raise unknown("direction", direction, signs)
-    y, x = _along(y, along, points=2)
+    y, x = _along(y, along)
+    if len(x) < 2:
+        raise InputError(f"dim '{along}' has one point and no step.")
     steps = signs[direction] * np.diff(_replicas(y, along), axis=1)
-    joint = 1 - (1 - LEVEL) / (len(x) - 1)
-    low, high = steps[0] - _half_width(steps), steps[0] + _half_width(steps, joint)
-    return Estimate(*(float(ends.min()) for ends in (steps[0], low, high)))
+    joint = 1 - (1 - LEVEL) / steps.shape[1]
+    ends = steps[0], steps[0] - _half_width(steps), steps[0] + _half_width(steps, joint)
+    return Estimate(*(float(end.min()) for end in ends))
 
 
 def agreement(y: xr.DataArray, predicted: xr.DataArray | float, relative: bool = True) -> Estimate:
     r"""The largest deviation, over all cells, of the seed-mean of y from what was predicted.
 
-    A deviation is $d = (\bar y - f)/|f|$, or $\bar y - f$ if not `relative`; a prediction made for
-    each seed is averaged like y. A maximum of noisy deviations is biased upwards, so the bounds
-    come from the cells' own intervals: `high` is the largest $|d|$ in any of them (level 95%:
-    only the cell that truly deviates most has to be covered), `low` the largest of their
+    A deviation is $d = (\bar y - f)/|f|$, or $\bar y - f$ if not `relative`; a prediction made
+    for each seed is averaged like y. A maximum of noisy deviations is biased upwards, so the
+    bounds come from the cells' own intervals: `high` is the largest $|d|$ in any of them (level
+    95%: only the cell that truly deviates most must be covered), `low` the largest of their
     smallest $|d|$, zero for an interval around zero (95% jointly, Bonferroni).
 
     >>> y = xr.DataArray([[1.0, 2.1], [1.1, 2.1], [0.9, 2.1]], dims=("seed", "step"))
@@ -234,17 +231,17 @@ def agreement(y: xr.DataArray, predicted: xr.DataArray | float, relative: bool =
     measured, theory = _cell_replicas(y, xr.DataArray(predicted))
     with np.errstate(invalid="ignore", divide="ignore"):
         deviation = (measured - theory) / (np.abs(theory) if relative else 1.0)
-    size, joint = np.abs(deviation[0]), 1 - (1 - LEVEL) / deviation.shape[1]
-    low = np.maximum(size - _half_width(deviation, joint), 0)
-    high = size + _half_width(deviation)
-    return Estimate(*(float(ends.max()) for ends in (size, low, high)))
+        size, joint = np.abs(deviation[0]), 1 - (1 - LEVEL) / deviation.shape[1]
+        low = np.maximum(size - _half_width(deviation, joint), 0)
+        ends = size, low, size + _half_width(deviation)
+    return Estimate(*(float(end.max()) for end in ends))
 
 
 def worst(estimates: Iterable[Estimate], toward: Literal["high", "low"] = "high") -> Estimate:
     """One estimate for a claim about all of several: the extreme value, low and high.
 
     The bound on the side of `toward`, the one that says "everywhere", is as safe as a single
-    estimate's. The other one is joint: for many estimates near each other it errs more often.
+    estimate's. The other is joint: with many estimates near each other it errs more often.
 
     >>> print(worst([Estimate(1, 0, 2), Estimate(0.5, 0.4, 3)]))
     1 [0.4, 3]
@@ -252,10 +249,10 @@ def worst(estimates: Iterable[Estimate], toward: Literal["high", "low"] = "high"
     extremes = {"high": np.max, "low": np.min}
     if toward not in extremes:
         raise unknown("direction", toward, extremes)
-    table = np.array(list(estimates), dtype=float)
-    if not table.size:
+    table = list(estimates)
+    if not table:
         raise InputError("worst needs at least one estimate.")
-    return Estimate(*(float(end) for end in extremes[toward](table, axis=0)))
+    return Estimate(*map(float, extremes[toward](np.array(table, dtype=float), axis=0)))
 
 
 # --------------------------------------------------------------------------- laws
@@ -269,7 +266,7 @@ class Law(NamedTuple):
 
     slope: Estimate
     constant: Estimate
-    window: tuple[float, float]
+    window: Window
     kind: Kind = "power"
 
     def __call__(self, x: Any) -> Any:
@@ -277,7 +274,7 @@ class Law(NamedTuple):
         return constant * x**slope if self.kind == "power" else constant + slope * x
 
 
-def power_law(y: xr.DataArray, over: str, window: tuple[float, float] | None = None) -> Law:
+def power_law(y: xr.DataArray, over: str, window: Window | None = None) -> Law:
     r"""$\bar y = C x^s$: least squares of $\log \bar y$ on $\log x$, with $\bar y$ the seed-mean.
 
     The interval of $C$ is that of $\log C$. A mean that is not positive gives NaN.
@@ -289,31 +286,30 @@ def power_law(y: xr.DataArray, over: str, window: tuple[float, float] | None = N
     return _law(y, over, window, "power")
 
 
-def linear_law(y: xr.DataArray, over: str, window: tuple[float, float] | None = None) -> Law:
+def linear_law(y: xr.DataArray, over: str, window: Window | None = None) -> Law:
     r"""$\bar y = C + s x$: least squares of the seed-mean $\bar y$ on $x$ inside the window."""
     return _law(y, over, window, "linear")
 
 
-def _law(y: xr.DataArray, over: str, window: tuple[float, float] | None, kind: Kind) -> Law:
-    y, x = _along(y, over)
+def _law(y: xr.DataArray, over: str, window: Window | None, kind: Kind) -> Law:
     _only(y, over)
+    y, x = _along(y, over)
     inside, window = _inside(x, window)
     if len(np.unique(x[inside])) < 2:
         raise InputError(f"a law needs two points of '{over}' in {window}; it has {x.tolist()}.")
-    if kind == "power" and x[inside].min() <= 0:
-        raise InputError(
-            f"a power law needs '{over}' above 0: give a window, as in (1, {x[-1]:g})."
-        )
+    if kind == "power" and x[inside][0] <= 0:
+        raise InputError(f"a power law needs '{over}' above 0: give a window that leaves 0 out.")
     return _fit(x[inside], _replicas(y, over)[:, inside], window, kind)
 
 
-def _fit(x: Floats, replicas: Floats, window: tuple[float, float], kind: Kind) -> Law:
+def _fit(x: Floats, replicas: Floats, window: Window, kind: Kind) -> Law:
     """Least squares through every row of the replicas at once."""
-    u, v = (_log(x), _log(replicas)) if kind == "power" else (x, replicas)
+    power = kind == "power"
+    u, v = (_log(x), _log(replicas)) if power else (x, replicas)
     centred = u - u.mean()
     slope = v @ centred / (centred @ centred)
-    constant = _estimate(v.mean(axis=1) - slope * u.mean())
-    return Law(_estimate(slope), _exp(constant) if kind == "power" else constant, window, kind)
+    constant = _estimate(v.mean(axis=1) - slope * u.mean(), log=power)
+    return Law(_estimate(slope), constant, window, kind)
 
 
 # --------------------------------------------------------------------------- crossings
@@ -327,25 +323,27 @@ def threshold(
     "isotonic" makes the curve monotone (in the direction of its rank correlation) and
     interpolates; a flat stretch at the level gives its middle. "linear" takes the first crossing
     of the curve as it is, such as the time a loss first falls to a level. "logistic" fits rates
-    in [0, 1] by $1/(1+e^{-(a+bu)})$. With `log`, $u$ is the logarithm of the coordinate, for
-    interpolation and interval alike. Interpolation is linear in y and stays between neighbours;
-    a loss that spans decades is better given as its logarithm (`np.log(y)`, `np.log(level)`).
+    by $1/(1+e^{-(a+bu)})$; take it where each cell is one success or failure, since such means
+    move in jumps (measured: its intervals cover 95%, those of "isotonic" about 90%).
+
+    With `log`, $u$ is the logarithm of the coordinate, for interpolation and interval alike.
+    Interpolation is linear in y and stays between neighbours; a loss that spans decades is
+    better given as its logarithm (`np.log(y)`, `np.log(level)`).
 
     >>> rate = xr.DataArray([[0.0, 0, 1, 1]] * 3, [("seed", [0, 1, 2]), ("n", [1, 2, 8, 16])])
     >>> print(threshold(rate, "n", 0.5))
     4 [4, 4]
     """
     _only(y, along)
-    _, crossings = _crossings(y, along, level, method, log)
-    return _exp(_estimate(crossings)) if log else _estimate(crossings)
+    return _estimate(_crossings(y, along, level, method, log), log=log)
 
 
 class Boundary(NamedTuple):
     """Thresholds along one axis as a power law of another.
 
     `points` holds value, low and high of each threshold; `left_out` counts those (inside the
-    law's window) that have no interval, since their curve does not cross the level inside the
-    axis with all seeds or without one of them. The law is fitted to the others.
+    law's window) without an interval: with all seeds, or without one of them, their curve does
+    not cross the level inside the axis. The law is fitted to the others.
     """
 
     points: xr.Dataset
@@ -359,10 +357,10 @@ def phase_boundary(
     of: str,
     level: float,
     method: Method = "isotonic",
-    window: tuple[float, float] | None = None,
+    window: Window | None = None,
     log: bool = True,
 ) -> Boundary:
-    r"""$x^*(z) = C z^s$: where y crosses `level` `along` x, for each z of the axis `of`.
+    r"""$x^*(z) = C z^s$: where y crosses `level` `along` x (see `threshold`), for z on axis `of`.
 
     Each replica of the jackknife finds all thresholds and fits the law through them (least
     squares of $\log x^*$ on $\log z$), so that slope and constant carry the correlation of
@@ -375,39 +373,39 @@ def phase_boundary(
     (array([100.   ,  10.   ,   3.162]), 0)
     """
     _only(y, along, of)
-    y, crossings = _crossings(y, along, level, method, log, of)
     y, z = _along(y, of, positive=True)
-    ends = np.exp(_interval(crossings)) if log else _interval(crossings)
+    crossings = _crossings(y, along, level, method, log, of)
+    ends = crossings[0] + np.outer([0, -1, 1], _half_width(crossings))
+    with np.errstate(over="ignore"):
+        ends, thresholds = (np.exp(ends), np.exp(crossings)) if log else (ends, crossings)
     points = {name: (of, end) for name, end in zip(("value", "low", "high"), ends, strict=True)}
     inside, window = _inside(z, window)
-    fitted = inside & np.isfinite(ends).all(axis=0)
+    fitted = inside & np.isfinite(crossings).all(axis=0)
     law = Law(UNDECIDED, UNDECIDED, window)
     if fitted.sum() > 1:
-        thresholds = np.exp(crossings[:, fitted]) if log else crossings[:, fitted]
-        law = _fit(z[fitted], thresholds, window, "power")
+        law = _fit(z[fitted], thresholds[:, fitted], window, "power")
     return Boundary(xr.Dataset(points, {of: y[of]}), law, int((inside & ~fitted).sum()))
 
 
 def _crossings(
     y: xr.DataArray, along: str, level: float, method: Method, log: bool, *of: str
-) -> tuple[xr.DataArray, Floats]:
-    """y in order, and the crossing of every curve of the replicas in the (log) coordinate."""
+) -> Floats:
+    """Where each curve of the replicas crosses the level, in the (log) coordinate."""
     finders = {"isotonic": _isotonic, "linear": _first, "logistic": _logistic}
     if method not in finders:
         raise unknown("method", method, finders)
-    y, x = _along(y, along, positive=log)
-    for dim in of:
-        y, _ = _along(y, dim)
     if method == "logistic" and (not 0 < level < 1 or bool(((y < 0) | (y > 1)).any())):
         raise InputError("method 'logistic' takes rates from 0 to 1 and a level between them.")
+    y, x = _along(y, along, positive=log)
     u = np.log(x) if log else x
 
-    def find(curve: Floats) -> float:
+    def crossing(curve: Floats) -> float:
         curve = _snap(curve, level)
-        between = curve.min() <= level <= curve.max()  # False for NaN
-        return finders[method](u, curve, level) if between and np.ptp(curve) > 0 else math.nan
+        if np.ptp(curve) > 0 and curve.min() <= level <= curve.max():  # False for NaN
+            return finders[method](u, curve, level)
+        return math.nan
 
-    return y, np.apply_along_axis(find, -1, _replicas(y, *of, along))
+    return np.apply_along_axis(crossing, -1, _replicas(y, *of, along))
 
 
 def _snap(curve: Floats, level: float) -> Floats:
@@ -416,14 +414,13 @@ def _snap(curve: Floats, level: float) -> Floats:
 
 
 def _isotonic(u: Floats, curve: Floats, level: float) -> float:
-    rising = (u - u.mean()) @ rankdata(curve) >= 0
-    fit = isotonic_regression(curve, increasing=bool(rising)).x
+    rising = bool((np.arange(len(u)) - (len(u) - 1) / 2) @ rankdata(curve) >= 0)
+    fit = _snap(isotonic_regression(curve, increasing=rising).x, level)
     fit, u = (fit, u) if rising else (fit[::-1], u[::-1])
-    fit = _snap(fit, level)
     if not fit[0] <= level <= fit[-1]:
         return math.nan
     last, first = np.interp(level, fit, u), np.interp(-level, -fit[::-1], u[::-1])
-    return (first + last) / 2
+    return float(first + last) / 2
 
 
 def _first(u: Floats, curve: Floats, level: float) -> float:
@@ -437,22 +434,15 @@ def _logistic(u: Floats, curve: Floats, level: float) -> float:
     from sklearn.linear_model import LogisticRegression  # a second to import
 
     scaled = (u - u.mean()) / u.std()
+    inputs, labels = np.tile(scaled, 2)[:, None], np.repeat([1, 0], len(u))
     model = LogisticRegression(C=1e3, solver="newton-cholesky", tol=1e-8)
-    model.fit(
-        np.concatenate([scaled, scaled])[:, None],
-        np.repeat([1, 0], len(u)),
-        sample_weight=np.concatenate([curve, 1 - curve]),
-    )
-    crossing = u.mean() + u.std() * (logit(level) - model.intercept_[0]) / model.coef_[0, 0]
-    return crossing if u[0] <= crossing <= u[-1] else math.nan
+    model.fit(inputs, labels, sample_weight=np.concatenate([curve, 1 - curve]))
+    intercept, slope = np.append(model.intercept_, model.coef_)
+    crossing = u.mean() + u.std() * (logit(level) - intercept) / slope
+    return float(crossing) if u[0] <= crossing <= u[-1] else math.nan
 
 
-# --------------------------------------------------------------------------- small helpers
-
-
-def _exp(estimate: Estimate) -> Estimate:
-    with np.errstate(over="ignore"):
-        return Estimate(*(float(np.exp(end)) for end in estimate))
+# --------------------------------------------------------------------------- arrays in, arrays out
 
 
 def _log(values: Floats) -> Floats:
@@ -460,9 +450,7 @@ def _log(values: Floats) -> Floats:
     return np.log(np.where(values > 0, values, np.nan))
 
 
-def _inside(
-    x: Floats, window: tuple[float, float] | None
-) -> tuple[NDArray[np.bool], tuple[float, float]]:
+def _inside(x: Floats, window: Window | None) -> tuple[NDArray[np.bool], Window]:
     """Which points lie in the window (ends included, up to rounding), and the window."""
     low, high = (float(x[0]), float(x[-1])) if window is None else window
     slack = 1e-9 * np.abs(x)
@@ -483,37 +471,35 @@ def _only(y: xr.DataArray, *dims: str) -> None:
         raise InputError(f"dims beside {', '.join(('seed', *dims))}: select with .sel({choice}).")
 
 
-def _seeds(*arrays: xr.DataArray) -> int:
-    for y in arrays:
-        _need(y, "seed")
-        if y.sizes["seed"] < 3:
-            raise InputError(f"an interval needs at least 3 seeds, not {y.sizes['seed']}.")
-    return arrays[0].sizes["seed"]
+def _by_seed(y: xr.DataArray, *dims: str) -> Floats:
+    """The measurements as (seed, *dims), averaged over other dims."""
+    _need(y, "seed", *dims)
+    if y.sizes["seed"] < 3:
+        raise InputError(f"an interval needs at least 3 seeds, not {y.sizes['seed']}.")
+    cells = y.transpose("seed", *dims, ...).to_numpy().astype(float)
+    with np.errstate(invalid="ignore"):
+        return cells.mean(axis=tuple(range(1 + len(dims), cells.ndim)))
 
 
-def _along(
-    y: xr.DataArray, dim: str, points: int = 1, positive: bool = False
-) -> tuple[xr.DataArray, Floats]:
+def _along(y: xr.DataArray, dim: str, positive: bool = False) -> tuple[xr.DataArray, Floats]:
     """y in ascending order of a dim with a numeric coordinate, and that coordinate."""
     _need(y, dim)
     if dim not in y.coords or y[dim].dtype.kind not in "iuf":
         raise InputError(f"dim '{dim}' needs a coordinate of numbers.")
     y = y.sortby(dim)
     x = y[dim].to_numpy().astype(float)
-    if len(x) < points:
-        raise InputError(f"dim '{dim}' has {len(x)} points; at least {points} are needed.")
     if positive and x[0] <= 0:
-        raise InputError(f"'{dim}' must be above 0 for its logarithm, not {x[0]:g}: use log=False.")
+        raise InputError(f"'{dim}' starts at {x[0]:g} and must be above 0 for its logarithm.")
     return y, x
 
 
 def _aligned(*arrays: xr.DataArray, on: Iterable[str] | None = None) -> tuple[xr.DataArray, ...]:
-    """The arrays, if they agree in the coordinates of the shared dims (or of those in `on`)."""
-    exclude = () if on is None else {d for a in arrays for d in a.dims} - set(on)
+    """The arrays, if they agree in the coordinates of shared dims (or only of those in `on`)."""
+    loose = set() if on is None else {d for a in arrays for d in a.dims} - set(on)
     try:
-        return xr.align(*arrays, join="exact", copy=False, exclude=frozenset(exclude))
-    except ValueError as error:
-        raise InputError(f"the arrays do not belong together: {error}") from None
+        return xr.align(*arrays, join="exact", copy=False, exclude=frozenset(loose))
+    except ValueError:
+        raise InputError("the arrays differ in their seeds or in other coordinates.") from None
 
 
 def _cell_replicas(y: xr.DataArray, x: xr.DataArray) -> tuple[Floats, Floats]:

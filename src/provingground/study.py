@@ -44,6 +44,11 @@ class Par:
     pad: int | None
 
     @property
+    def traced(self) -> bool:
+        """Whether values share a compiled program (a value) or compile anew (a shape)."""
+        return self.value or self.type is float
+
+    @property
     def label(self) -> str:
         """The axis label: the words and the paper's letter."""
         return f"{self.says}, ${self.symbol}$"
@@ -126,14 +131,12 @@ def config(cls: type[T]) -> type[T]:
         f.name: Par(name=f.name, type=f.type, default=f.default, **f.metadata)  # pyright: ignore
         for f in dataclasses.fields(made)
     }
-    leaves = tuple(n for n, p in table.items() if p.value or p.type is float)
+    leaves = tuple(n for n, p in table.items() if p.traced)
     fixed = tuple(n for n in table if n not in leaves)
 
     def flatten(cfg):
-        sizes = cfg._sizes or tuple(
-            (n, padded(getattr(cfg, n), p.pad)) for n, p in table.items() if p.pad
-        )
-        return [getattr(cfg, n) for n in leaves], (tuple(getattr(cfg, n) for n in fixed), sizes)
+        shapes = tuple(getattr(cfg, n) for n in fixed)
+        return [getattr(cfg, n) for n in leaves], (shapes, sizes(cfg))
 
     def unflatten(aux, children):
         cfg = object.__new__(made)
@@ -160,6 +163,13 @@ def padded(count: int, pad: int) -> int:
     """
     step = max(pad, 1 << max(int(count).bit_length() - 3, 0))
     return -(-int(count) // step) * step
+
+
+def sizes(cfg: Any) -> tuple[tuple[str, int], ...]:
+    """The padded size of every count: given once a Config is traced, else from its values."""
+    return cfg._sizes or tuple(
+        (n, padded(getattr(cfg, n), p.pad)) for n, p in pars(cfg).items() if p.pad
+    )
 
 
 def size(cfg: Any, name: str) -> int:

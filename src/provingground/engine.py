@@ -1,0 +1,490 @@
+"""Missing cells -> lanes -> any Executor -> store.
+
+Cells of equal shape share one program. A *block* is what one call of it computes: some points of
+the grid times some seeds. Points of one seed share whatever depends on the seed alone (the batch
+axis of the key stays away), so weights and data are drawn once for all lanes.
+"""
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from provingground import __version__, grid
+from provingground.errors import RunError
+from provingground.grid import Point, Program, Sweep
+from provingground.keys import seed_key
+from provingground.store import Store
+from provingground.study import Study, pars
+from provingground.train import LaneMode, lanes_run
+
+# Lanes per call by rule. On a CPU a lane is a training of its own (see `train.lanes_run`), and
+# more lanes only share more of the drawing; on a GPU they fill the device.
+LANES: dict[LaneMode, int] = {"serial": 24, "wide": 1024}
+TUNE_WORTH = 30  # tune the width where the forecast is this many times the cost of tuning
+TUNE_SECONDS = 10.0
+MEMORY_SHARE = 0.5  # of what is free, for one call
+
+Progress = Callable[[int, int, str], None]
+
+
+class Block(NamedTuple):
+    """What one call computes: points times seeds, seeds first."""
+
+    program: Program
+    points: tuple[Point, ...]
+    seeds: tuple[int, ...]
+    cells: tuple[str, ...]
+    wide: int  # the widths of the program, which a last, short block need not fill
+    deep: int
+
+    @property
+    def lanes(self) -> int:
+        return self.wide * self.deep
+
+    @property
+    def name(self) -> str:
+        return hashlib.sha256("".join(self.cells).encode()).hexdigest()[:32]
+
+
+class Forecast(NamedTuple):
+    """What a sweep will cost. `seconds` is None until its programs have been timed once."""
+
+    cells: int
+    stored: int
+    programs: int
+    seconds: float | None
+    lanes: int
+
+
+@dataclass
+class Job:
+    """One sweep on one store: what is wanted, what is there, and the programs to fill the gap."""
+
+    sweep: Sweep
+    store: Store
+    lanes: int | None = None
+    trace: bool = True
+    _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _locks: dict[Any, threading.Lock] = field(default_factory=dict, repr=False)
+    _spent: dict[Program, list[tuple[float, int]]] = field(default_factory=dict, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def study(self) -> Study:
+        return self.sweep.study
+
+    @cached_property
+    def mode(self) -> LaneMode:
+        return "serial" if jax.default_backend() == "cpu" else "wide"
+
+    @cached_property
+    def data(self) -> Any:
+        name = self.sweep.experiment.data
+        return self.study.data[name]() if name else None
+
+    @cached_property
+    def data_digest(self) -> str:
+        return grid.digest_of_data(self.data)
+
+    @cached_property
+    def points(self) -> list[Point]:
+        return self.sweep.points()
+
+    @cached_property
+    def ids(self) -> list[list[str]]:
+        """The identity of every cell: for each point, its seeds."""
+        prints: dict[Program, str] = {}
+        for p in self.points:
+            if p.program not in prints:
+                prints[p.program] = fingerprint(self, p)
+        return [
+            grid.cell_ids(
+                grid.point_digest(self.study, p, prints[p.program], self.data_digest),
+                self.sweep.seeds,
+            )
+            for p in self.points
+        ]
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The whole sweep cut into blocks, whatever is stored: a resumed sweep cuts the same."""
+        groups: dict[Program, list[int]] = {}
+        for i, p in enumerate(self.points):
+            groups.setdefault(p.program, []).append(i)
+        cut = [self._cut(program, members) for program, members in groups.items()]
+        # Big programs first, and the first block of each before the rest: they compile at once.
+        cut.sort(key=lambda blocks: [s for _, s in blocks[0].program.sizes], reverse=True)
+        return [b[0] for b in cut] + [block for b in cut for block in b[1:]]
+
+    def _cut(self, program: Program, members: list[int]) -> list[Block]:
+        lanes = self.lanes or chosen_lanes(self, program)
+        wide = _even(len(members), lanes)
+        deep = _even(len(self.sweep.seeds), max(1, lanes // wide))
+        return [
+            Block(
+                program,
+                tuple(self.points[i] for i in some),
+                tuple(self.sweep.seeds[j] for j in seeds),
+                tuple(self.ids[i][j] for j in seeds for i in some),
+                wide,
+                deep,
+            )
+            for some in _batches(members, wide)
+            for seeds in _batches(range(len(self.sweep.seeds)), deep)
+        ]
+
+    # ------------------------------------------------------------------- one block
+
+    def compute(self, block: Block) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """The probes of a block. A lane that runs out of memory with others is run with fewer."""
+        try:
+            return self._call(block)
+        except (MemoryError, jax.errors.JaxRuntimeError) as error:
+            if len(block.cells) == 1 or not _out_of_memory(error):
+                raise
+            halves = [self.compute(b) for b in _halves(block)]
+            return {
+                n: (dims, np.concatenate([h[n][1] for h in halves]))
+                for n, (dims, _) in halves[0].items()
+            }
+
+    def _call(self, block: Block) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        # A short block is filled up with copies of its last lane, so that one width serves all.
+        points = block.points + block.points[-1:] * (block.wide - len(block.points))
+        seeds = block.seeds + block.seeds[-1:] * (block.deep - len(block.seeds))
+        program = self.program(block.program, points, len(seeds))
+        with grid.precision_of(block.program.precision):
+            found = program(stacked(points), np.array(seeds, np.int32), self.data)
+        simulator = self.study.simulators[block.program.simulator]
+        kept = np.ix_(range(len(block.seeds)), range(len(block.points)))
+        return {
+            name: (dims, np.asarray(getattr(found, name))[kept].reshape(-1, *shape))
+            for name, dims in probe_dims(simulator.probes).items()
+            for shape in [np.shape(getattr(found, name))[2:]]
+        }
+
+    def program(self, program: Program, points: Sequence[Point], seeds: int) -> Any:
+        """The compiled program of a width; compiled once, whichever thread asks first."""
+        name = (program, len(points), seeds)
+        with self._guard:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            if name not in self._compiled:
+                self._compiled[name] = self._compile(program, points, seeds)
+            return self._compiled[name]
+
+    def _compile(self, program: Program, points: Sequence[Point], seeds: int) -> Any:
+        simulate = self.study.simulators[program.simulator].simulate
+
+        def batch(configs: Any, seeds: Any, data: Any) -> Any:
+            rest = () if data is None else (data,)
+
+            def of_seed(seed: Any) -> Any:
+                key = seed_key(self.study.name, seed)
+                return jax.vmap(lambda cfg: simulate(cfg, key, *rest))(configs)
+
+            return jax.vmap(of_seed)(seeds) if self.mode == "wide" else jax.lax.map(of_seed, seeds)
+
+        keep_compiled_programs(self.store)
+        with (
+            grid.precision_of(program.precision),
+            jax.default_matmul_precision("highest"),
+            lanes_run(self.mode),
+        ):
+            arguments = stacked(points), np.zeros(seeds, np.int32), self.data
+            compiled = jax.jit(batch).lower(*arguments).compile()
+        needed = compiled.memory_analysis()
+        if needed is not None and needed.temp_size_in_bytes > MEMORY_SHARE * free_memory():
+            raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
+        return compiled
+
+    # ------------------------------------------------------------------ the whole sweep
+
+    def missing(self) -> list[Block]:
+        """The blocks that still hold cells which are not stored, without those that are."""
+        stored = self.store.find(self.study.name)
+        return [b for b in self.blocks if not all(c in stored for c in b.cells)]
+
+    def forecast(self, measure: bool = False) -> Forecast:
+        """Cells, compilations and time, from earlier timings or (if asked) one timed call."""
+        stored = self.store.find(self.study.name)
+        left: dict[Program, int] = {}
+        for point, ids in zip(self.points, self.ids, strict=True):
+            left[point.program] = left.get(point.program, 0) + sum(c not in stored for c in ids)
+        todo = {program: n for program, n in left.items() if n}
+        seconds: float | None = 0.0
+        for program, n in todo.items():
+            each = self.timing(program)
+            if each is None and measure:
+                each = self._time(next(b for b in self.blocks if b.program == program))
+            seconds = None if each is None or seconds is None else seconds + n * each
+        return Forecast(
+            cells=self.sweep.cells,
+            stored=self.sweep.cells - sum(left.values()),
+            programs=len(todo),
+            seconds=seconds,
+            lanes=max((b.lanes for b in self.blocks), default=1),
+        )
+
+    def timing(self, program: Program) -> float | None:
+        """Seconds per cell on this device, as measured by an earlier run."""
+        text = self.store.note("timings", self._on_device(program))
+        return None if text is None else float(text)
+
+    def _on_device(self, program: Program) -> str:
+        name = f"{self.study.name} {program.digest()} {device_name()} {os.cpu_count()}"
+        return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+    def _time(self, block: Block) -> float:
+        """Seconds per cell of one call, after compilation, kept for later forecasts."""
+        self.compute(block)
+        start = time.perf_counter()
+        self.compute(block)
+        each = (time.perf_counter() - start) / len(block.cells)
+        self.store.set_note("timings", self._on_device(block.program), repr(each))
+        return each
+
+    def run(self, executor: Executor | None = None, progress: Progress | None = None) -> None:
+        """Computes and stores what is missing. Finished blocks are never computed again."""
+        if self.lanes is None:
+            tune(self)
+        todo = self.missing()
+        total = sum(len(b.cells) for b in todo)
+        tell = progress or (lambda done, total, what: None)
+        pool = executor or ThreadPoolExecutor(workers())
+        done, claimed, failed = 0, set(), []
+        try:
+            while todo:
+                tell(done, total, "compiling" if not done else "waiting for another process")
+                elsewhere = []
+                beat = time.monotonic()
+                waiting = {pool.submit(self._claim_and_compute, b, claimed): b for b in todo}
+                for future in as_completed(waiting):
+                    block = waiting[future]
+                    try:
+                        finished = future.result()
+                    except Exception as error:
+                        failed.append((block, error))
+                        continue
+                    if finished is None:
+                        elsewhere.append(block)
+                        continue
+                    self._put(block, *finished)
+                    claimed.discard(block.name)
+                    self.store.release(block.name)
+                    done += len(block.cells)
+                    tell(done, total, "training")
+                    if time.monotonic() - beat > 60:
+                        beat = time.monotonic()
+                        for name in list(claimed):
+                            self.store.renew(name)
+                # Blocks of other processes: wait for them, or take over what they gave up.
+                stored = self.store.find(self.study.name) if elsewhere else {}
+                todo = [b for b in elsewhere if not all(c in stored for c in b.cells)]
+                done += sum(len(b.cells) for b in elsewhere if b not in todo)
+                time.sleep(0.3 if todo else 0)
+        finally:
+            if executor is None:
+                pool.shutdown(wait=False, cancel_futures=True)
+            for name in list(claimed):
+                self.store.release(name)
+        self._remember_timings()
+        if failed:
+            block, error = failed[0]
+            raise RunError(
+                f"{sum(len(b.cells) for b, _ in failed)} of {total} cells failed, all others are "
+                f"stored. The first: {block.program.simulator} with {dict(block.program.shape)}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _claim_and_compute(self, block: Block, claimed: set[str]):
+        if not self.store.claim(block.name):
+            return None
+        claimed.add(block.name)
+        known = len(self._compiled)
+        start = time.perf_counter()
+        probes = self.compute(block)
+        seconds = time.perf_counter() - start
+        if len(self._compiled) == known:
+            self._spent.setdefault(block.program, []).append((seconds, len(block.cells)))
+        return probes, seconds
+
+    def _remember_timings(self) -> None:
+        for program, runs in self._spent.items():
+            seconds, cells = map(sum, zip(*runs, strict=True))
+            name = self._on_device(program)
+            self.store.set_note("timings", name, repr(seconds / cells / workers()))
+        self._spent.clear()
+
+    def _put(self, block: Block, probes: Any, seconds: float) -> None:
+        """Stores a block with all that is needed to read, check or repeat it later."""
+        table = pars(self.study.simulators[block.program.simulator].config)
+        lanes = [p for _ in block.seeds for p in block.points]
+        probes = dict(probes)
+        for name in (n for n, p in table.items() if p.traced):
+            values = np.array([getattr(p.config, name) for p in lanes], np.float64)
+            probes[f"config_{name}"] = ((), values)
+        probes["config_seed"] = (
+            (),
+            np.repeat(np.array(block.seeds, np.int32), len(block.points)),
+        )
+        about = {
+            "program": block.program._asdict(),
+            "fingerprint": fingerprint(self, block.points[0]),
+            "data": self.data_digest,
+            "lanes": block.lanes,
+            "seconds": round(seconds, 6),
+            **provenance(),
+        }
+        self.store.put(self.study.name, block.cells, probes, about)
+
+
+# ------------------------------------------------------------------------- fingerprints
+
+
+def fingerprint(job: Job, point: Point) -> str:
+    """Hash of the lowered program of a point, cached by the hash of the sources."""
+    study, program = job.study, point.program
+    simulate = study.simulators[program.simulator].simulate
+    source = grid.source_digest(simulate.__code__.co_filename)
+    name = hashlib.sha256(f"{study.name} {program.digest()} {source}".encode()).hexdigest()[:40]
+    known = job.store.note("fingerprints", name)
+    if known is None:
+        if not job.trace:
+            raise RunError(
+                f"no results of this version of {study.name}/{job.sweep.experiment.name} are "
+                f"stored; run `proving run {study.name}/{job.sweep.experiment.name}` first"
+            )
+        text = grid.lowered_text(study, program, point.config, job.data)
+        known = hashlib.sha256(text.encode()).hexdigest()[:40]
+        job.store.set_note("fingerprints", name, known)
+    return known
+
+
+# ------------------------------------------------------------------------------- lanes
+
+
+def stacked(points: Sequence[Point]) -> Any:
+    """The Configs of several points as one Config of arrays."""
+    precision = points[0].program.precision
+    configs = [grid.typed(p.config, precision) for p in points]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *configs)
+
+
+def probe_dims(probes: type) -> dict[str, tuple[str, ...]]:
+    """The names of the dims of each probe, from its jaxtyping annotation."""
+    return {
+        name: tuple(kind.dim_str.split())
+        for name, kind in probes.__annotations__.items()
+        if hasattr(kind, "dim_str")
+    }
+
+
+def chosen_lanes(job: Job, program: Program) -> int:
+    """The width measured for this program and device, else the backend's rule."""
+    measured = job.store.note("lanes", job._on_device(program))
+    return LANES[job.mode] if measured is None else int(measured)
+
+
+def tune(job: Job) -> None:
+    """Measures the best width of programs whose forecast work is many times the cost of that."""
+    todo = job.missing()
+    for program in {b.program for b in todo}:
+        each = job.timing(program)
+        cells = sum(len(b.cells) for b in todo if b.program == program)
+        name = job._on_device(program)
+        if job.store.note("lanes", name) or not each or each * cells < TUNE_WORTH * TUNE_SECONDS:
+            continue
+        rule = LANES[job.mode]
+        cost = {}
+        for lanes in (rule // 4, rule, rule * 4):
+            block = Job(job.sweep, job.store, lanes)._cut(
+                program, [i for i, p in enumerate(job.points) if p.program == program]
+            )[0]
+            job.compute(block)
+            start = time.perf_counter()
+            job.compute(block)
+            cost[lanes] = (time.perf_counter() - start) / len(block.cells)
+        best = min(cost, key=lambda lanes: cost[lanes])
+        job.store.set_note("lanes", name, str(best))
+        job.__dict__.pop("blocks", None)
+
+
+def _even(count: int, most: int) -> int:
+    """The batch size that cuts `count` items into as few, and as equal, batches as possible."""
+    return -(-count // -(-count // max(1, most)))
+
+
+def _batches(items: Iterable[int], size: int) -> list[list[int]]:
+    items = list(items)
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def _halves(block: Block) -> list[Block]:
+    """A block as two, cut along the seeds if there are several, else along the points."""
+    if len(block.seeds) > 1:
+        cut = len(block.seeds) // 2
+        at = cut * len(block.points)
+        parts = [(block.points, block.seeds[:cut]), (block.points, block.seeds[cut:])]
+    else:
+        cut = at = len(block.points) // 2
+        parts = [(block.points[:cut], block.seeds), (block.points[cut:], block.seeds)]
+    cells = (block.cells[:at], block.cells[at:])
+    return [
+        Block(block.program, points, seeds, c, len(points), len(seeds))
+        for (points, seeds), c in zip(parts, cells, strict=True)
+    ]
+
+
+# ----------------------------------------------------------------------------- machine
+
+
+def workers() -> int:
+    """Threads that each pull blocks: one per core on a CPU, one on a GPU."""
+    if jax.default_backend() != "cpu":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def device_name() -> str:
+    return jax.devices()[0].device_kind
+
+
+def free_memory() -> float:
+    """Bytes that a call may count on."""
+    if stats := jax.devices()[0].memory_stats():
+        return stats["bytes_limit"] - stats["bytes_in_use"]
+    if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / workers()
+    return float("inf")
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower()
+
+
+def keep_compiled_programs(store: Store) -> None:
+    """Compiled programs persist beside the cells, unless jax was told to keep them elsewhere."""
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(store.path / "compiled"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def provenance() -> dict[str, str]:
+    return {
+        "version": __version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "device": device_name(),
+        "backend": jax.default_backend(),
+    }

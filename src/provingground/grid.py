@@ -1,0 +1,297 @@
+"""From an experiment to cells: what is to be computed, and under which identity it is kept.
+
+A cell is (simulator, precision, Config, seed, data). Its identity also holds a fingerprint of
+the program, so that results of a changed computation are stale and edits of comments are not.
+"""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import provingground
+from provingground.errors import InputError, unknown
+from provingground.keys import seed_key
+from provingground.study import Cases, Experiment, Par, Scale, Study, pars, sizes
+
+ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
+RESERVED = ("simulator", "precision")
+
+
+class Program(NamedTuple):
+    """What cells must have in common to share one compiled program."""
+
+    simulator: str
+    precision: str
+    data: str
+    shape: tuple[tuple[str, Any], ...]
+    sizes: tuple[tuple[str, int], ...]
+
+    def digest(self) -> str:
+        return _sha(list(self))
+
+
+class Point(NamedTuple):
+    """One point of the grid: a cell but for its seed."""
+
+    program: Program
+    config: Any
+    index: tuple[int, ...]
+
+
+class Axis(NamedTuple):
+    """One dimension of the resulting Dataset. `settings` are those of each of its points."""
+
+    name: str
+    labels: Sequence[Any]
+    settings: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All the cells of one experiment, as a product of axes and seeds."""
+
+    study: Study
+    experiment: Experiment
+    scale: Scale
+    axes: tuple[Axis, ...]
+    fixed: Mapping[str, Any]
+    seeds: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        return math.prod(len(a.labels) for a in self.axes) * len(self.seeds)
+
+    def points(self) -> list[Point]:
+        """The points in grid order. Neighbours along the last axis stay together."""
+        return [
+            self._point(index)
+            for index in itertools.product(*(range(len(a.labels)) for a in self.axes))
+        ]
+
+    def _point(self, index: tuple[int, ...]) -> Point:
+        settings: dict[str, Any] = dict(self.fixed)
+        for axis, i in zip(self.axes, index, strict=True):
+            settings |= axis.settings[i]
+        name, simulator = self.study.simulator(
+            settings.pop("simulator", "") or self.experiment.simulator
+        )
+        precision = settings.pop("precision", simulator.precision)
+        table = pars(simulator.config)
+        cfg = simulator.config(**{k: v for k, v in settings.items() if k in table})
+        shape = tuple((n, getattr(cfg, n)) for n, p in table.items() if not p.traced)
+        return Point(Program(name, precision, self.experiment.data, shape, sizes(cfg)), cfg, index)
+
+
+# ------------------------------------------------------------------------------ planning
+
+
+def plan(
+    study: Study,
+    experiment: Experiment,
+    scale: Scale = "quick",
+    overrides: Mapping[str, Any] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    *,
+    yes: bool = False,
+) -> Sweep:
+    """The cells of an experiment at a scale, with some settings replaced or axes added.
+
+    Everything is checked here, before any work: names, ranges, types and the number of cells.
+    """
+    if scale == "quick" and experiment.paper_only:
+        raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
+    settings = experiment.settings(scale)
+    table = _all_pars(study, experiment, settings)
+    for name, given in (overrides or {}).items():
+        if name not in table and name not in settings:
+            raise unknown("parameter", name, table)
+        if isinstance(settings.get(name), Cases):
+            given = _some_cases(name, settings[name], given)
+        elif _is_list(settings.get(name)) and not _is_list(given):
+            given = [given]  # an axis stays an axis, so that claims and figures find it
+        elif name in settings and settings[name] == given:
+            continue
+        for axis in (a for a in settings.values() if isinstance(a, Cases)):
+            if any(name in chosen for chosen in axis.settings.values()):
+                raise InputError(f"{name} is set by the cases of this experiment; choose a case")
+        settings[name] = given
+
+    count = experiment.seeds_at(scale) if seeds is None else seeds
+    lengths = [len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())]
+    total = math.prod(lengths) * (len(count) if isinstance(count, Sequence) else int(count))
+    _check_total(total, yes)
+
+    axes, fixed = [], {}
+    for name, given in settings.items():
+        if isinstance(given, Cases):
+            axes.append(Axis(name, list(given.settings), list(given.settings.values())))
+        elif _is_list(given):
+            axes.append(_numeric_axis(table[name], given))
+        else:
+            fixed[name] = table[name].check(given)
+    chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
+    if not chosen:
+        raise InputError("seeds = 0 is not allowed: at least one seed is needed")
+    sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen)
+    sweep._point((0,) * len(axes))
+    return sweep
+
+
+def _all_pars(study: Study, experiment: Experiment, settings: Mapping[str, Any]) -> dict[str, Par]:
+    """The parameters of every simulator that the experiment uses."""
+    names = {experiment.simulator}
+    for axis in settings.values():
+        if isinstance(axis, Cases):
+            names |= {s.get("simulator", experiment.simulator) for s in axis.settings.values()}
+    table: dict[str, Par] = {}
+    for name in sorted(names):
+        table |= pars(study.simulator(name)[1].config)
+    return table
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, (list, tuple, range)) or (
+        isinstance(given, np.ndarray) and given.ndim > 0
+    )
+
+
+def _sized(given: Any) -> Any:
+    return given if isinstance(given, Cases) or _is_list(given) else [given]
+
+
+def _some_cases(name: str, axis: Cases, given: Any) -> Cases:
+    wanted = [given] if isinstance(given, str) else list(given)
+    for label in wanted:
+        if label not in axis.settings:
+            raise unknown(f"case of {name}", str(label), axis.settings)
+    return Cases({label: axis.settings[label] for label in wanted})
+
+
+def _numeric_axis(p: Par, given: Any) -> Axis:
+    values = [p.check(v.item() if isinstance(v, np.generic) else v) for v in given]
+    if not values:
+        raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
+    if len(set(values)) < len(values):
+        raise InputError(f"{p.name} lists a value twice: {values}")
+    return Axis(p.name, values, [{p.name: v} for v in values])
+
+
+def _check_total(total: int, yes: bool) -> None:
+    if total > REFUSE_ABOVE:
+        raise InputError(f"{total:.3g} cells are more than the {REFUSE_ABOVE:.0e} allowed")
+    if total > ASK_ABOVE and not yes:
+        raise InputError(f"{total:.3g} cells: say yes (--yes, or yes=True) to run that many")
+
+
+def parse_values(p: Par, text: str) -> Any:
+    """Reads `v`, `v1,v2,...`, `lo:hi:n` (even spacing) or `lo:hi:nlog` (even in the logarithm)."""
+    if ":" not in text:
+        values = [_parse_one(p, t) for t in text.split(",") if t.strip()]
+        if not values:
+            raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
+        return values if "," in text else values[0]
+    try:
+        low, high, count = text.split(":")
+        log = count.endswith("log")
+        n = int(count.removesuffix("log"))
+        ends = float(low), float(high)
+    except ValueError:
+        raise InputError(
+            f"{p.name}={text} is not understood: write v, v1,v2,..., lo:hi:n or lo:hi:nlog"
+        ) from None
+    _check_total(n, yes=True)
+    for end in ends:
+        p.check(end if p.type is float else round(end) if math.isfinite(end) else end)
+    if n < 1 or (log and min(ends) <= 0):
+        raise InputError(f"{p.name}={text} needs n >= 1, and positive ends for log spacing")
+    spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)
+    return list(dict.fromkeys(int(round(v)) if p.type is int else float(v) for v in spaced))
+
+
+def _parse_one(p: Par, text: str) -> Any:
+    text = text.strip()
+    if p.type is bool:
+        truth = {"true": True, "false": False, "1": True, "0": False}
+        return p.check(truth.get(text.lower(), text))
+    return p.check(text)
+
+
+# ------------------------------------------------------------------------------ identity
+
+
+def _sha(thing: Any) -> str:
+    return hashlib.sha256(json.dumps(thing, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@cache
+def source_digest(study_file: str) -> str:
+    """Hash of the sources a program can depend on: the package's, and the study's own folder."""
+    files = sorted(Path(provingground.__file__).parent.rglob("*.py"))
+    own = Path(study_file).parent
+    files += [f for f in sorted(own.glob("*.py")) if f not in files]
+    text = hashlib.sha256(jax.__version__.encode())
+    for f in files:
+        text.update(f.read_bytes())
+    return text.hexdigest()
+
+
+def lowered_text(study: Study, program: Program, config: Any, data: Any) -> str:
+    """The unbatched training as the compiler sees it, lowered for the CPU, module name dropped.
+
+    Equal between processes; lane width, device and module name are not in it.
+    """
+    simulate = study.simulators[program.simulator].simulate
+    with precision_of(program.precision):
+        args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
+        traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+        text = traced.lower(lowering_platforms=("cpu",)).as_text()
+    return text.partition("\n")[2]
+
+
+def precision_of(precision: str):
+    """The context in which programs of a precision are traced and run."""
+    return jax.enable_x64(precision == "float64")
+
+
+def typed(tree: Any, precision: str) -> Any:
+    """Python numbers of a Config as arrays: floats in the precision, whole numbers as int32."""
+
+    def cast(x: Any) -> Any:
+        if isinstance(x, bool) or not isinstance(x, (int, float)):
+            return x
+        return np.asarray(x, np.int32 if isinstance(x, int) else precision)
+
+    return jax.tree.map(cast, tree)
+
+
+def point_digest(study: Study, point: Point, fingerprint: str, data_digest: str) -> str:
+    """The identity of a point; `cell_ids` adds the seeds."""
+    program = point.program
+    config = {n: getattr(point.config, n) for n in pars(point.config)}
+    return _sha([study.name, program.simulator, program.precision, config, fingerprint, data_digest])
+
+
+def cell_ids(digest: str, seeds: Sequence[int]) -> list[str]:
+    """The identities of the cells of one point."""
+    return [hashlib.sha256(f"{digest}/{seed}".encode()).hexdigest()[:32] for seed in seeds]
+
+
+def digest_of_data(data: Any) -> str:
+    """Hash of a pytree of arrays."""
+    if data is None:
+        return ""
+    leaves, tree = jax.tree.flatten(data)
+    text = hashlib.sha256(str(tree).encode())
+    for leaf in map(np.asarray, leaves):
+        text.update(f"{leaf.dtype}{leaf.shape}".encode())
+        text.update(np.ascontiguousarray(leaf).tobytes())
+    return text.hexdigest()

@@ -1,0 +1,210 @@
+"""A set of cells on disk.
+
+One netCDF-3 file per finished chunk: written under a temporary name, synced, renamed, its sha256
+in its name. There is no manifest that could disagree: what is there is what the files say. Files
+whose content does not match their name, or that are no netCDF-3, are quarantined, never loaded.
+Nothing is ever unpickled.
+"""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pooch
+import xarray as xr
+
+from provingground.errors import RunError
+
+STALE_CLAIM_SECONDS = 600  # of an owner on another machine, who renews it every minute
+LARGEST_FILE = 2**31
+
+
+class Chunk(NamedTuple):
+    """One file of the store: probes of some cells, stacked along a first axis."""
+
+    path: Path
+    cells: list[str]
+    probes: xr.Dataset
+    about: dict[str, Any]
+
+
+def default_path() -> Path:
+    """`$PROVING_STORE`, else the user's data folder."""
+    return Path(os.environ.get("PROVING_STORE") or pooch.os_cache("provingground"))
+
+
+@dataclass
+class Store:
+    """A folder of chunks, one subfolder per study."""
+
+    path: Path = field(default_factory=default_path)
+    quarantined: list[str] = field(default_factory=list)
+    _read: dict[Path, Chunk] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path).expanduser()
+
+    # -------------------------------------------------------------------- cells
+
+    def chunks(self, study: str) -> Iterator[Chunk]:
+        """All sound chunks of a study, in a stable order. Unsound files are quarantined."""
+        for path in sorted((self.path / study).glob("*.nc")):
+            if path not in self._read:
+                chunk = self._load(path)
+                if chunk is None:
+                    continue
+                self._read[path] = chunk
+            yield self._read[path]
+
+    def find(self, study: str) -> dict[str, tuple[Chunk, int]]:
+        """Where each cell of a study lies: chunk and row. The first file wins."""
+        found: dict[str, tuple[Chunk, int]] = {}
+        for chunk in self.chunks(study):
+            for row, cell in enumerate(chunk.cells):
+                found.setdefault(cell, (chunk, row))
+        return found
+
+    def put(
+        self,
+        study: str,
+        cells: Sequence[str],
+        probes: Mapping[str, tuple[Sequence[str], np.ndarray]],
+        about: Mapping[str, Any],
+    ) -> Path:
+        """Stores a chunk. `probes` maps a name to its dims (after `cell`) and its array."""
+        variables = {n: (("cell", *dims), array) for n, (dims, array) in probes.items()}
+        ids = np.array([list(c) for c in cells], dtype="S1")
+        variables["cell_id"] = (("cell", "letter"), ids)
+        content = bytes(
+            xr.Dataset(variables, attrs={"about": json.dumps(about)}).to_netcdf(engine="scipy")
+        )
+        path = self.path / study / f"{hashlib.sha256(content).hexdigest()}.nc"
+        self.write(path, content)
+        return path
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Writes a file whole or not at all."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+            raise RunError(
+                f"cannot write to the store {self.path}: {reason}. "
+                "What was stored before is intact; run again to go on from there."
+            ) from error
+
+    def _load(self, path: Path) -> Chunk | None:
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise ValueError("larger than any chunk")
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != path.stem:
+                raise ValueError("the content does not match the checksum in the name")
+            if content[:3] != b"CDF":
+                raise ValueError("not a netCDF-3 file")
+            with xr.open_dataset(io.BytesIO(content), engine="scipy") as ds:
+                probes = ds.load()
+            letters = probes["cell_id"].values
+            cells = [row.tobytes().decode() for row in letters]
+            about = json.loads(probes.attrs["about"])
+            return Chunk(path, cells, probes.drop_vars("cell_id"), about)
+        except Exception as error:  # whatever a foreign file makes the reader do
+            self._quarantine(path, str(error))
+            return None
+
+    def _quarantine(self, path: Path, why: str) -> None:
+        target = self.path / "quarantine" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
+        self.quarantined.append(f"{path.name}: {why}; moved to {target}")
+
+    # -------------------------------------------------------------- small records
+
+    def note(self, kind: str, name: str) -> str | None:
+        """A small text kept beside the cells (fingerprints, timings), or None."""
+        path = self.path / kind / f"{name}.txt"
+        return path.read_text() if path.exists() else None
+
+    def set_note(self, kind: str, name: str, text: str) -> None:
+        self.write(self.path / kind / f"{name}.txt", text.encode())
+
+    # ------------------------------------------------------------ claims on chunks
+
+    def claim(self, chunk: str) -> bool:
+        """Takes a chunk for this process; False if a living process has it.
+
+        A claim is an exclusive file that names host, process and boot; the claim of a dead owner
+        is taken over.
+        """
+        path = self.path / "claims" / chunk
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            try:
+                with open(path, "x") as file:
+                    json.dump(_me(), file)
+                return True
+            except FileExistsError:
+                if self._owner_lives(path):
+                    return False
+                path.unlink(missing_ok=True)
+        return False
+
+    def renew(self, chunk: str) -> None:
+        """Tells owners of other machines that this one still works on a chunk."""
+        os.utime(self.path / "claims" / chunk)
+
+    def release(self, chunk: str) -> None:
+        (self.path / "claims" / chunk).unlink(missing_ok=True)
+
+    def _owner_lives(self, path: Path) -> bool:
+        try:
+            owner = json.loads(path.read_text())
+            age = time.time() - path.stat().st_mtime
+        except FileNotFoundError:
+            return False
+        except ValueError:  # being written just now, or broken
+            return time.time() - path.stat().st_mtime < 5
+        me = _me()
+        if owner.get("host") != me["host"]:
+            return age < STALE_CLAIM_SECONDS
+        return owner.get("boot") == me["boot"] and owner.get("started") == _started(owner["pid"])
+
+
+def _me() -> dict[str, Any]:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return {
+        "host": socket.gethostname(),
+        "boot": boot.read_text().strip() if boot.exists() else "",
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+    }
+
+
+def _started(pid: int) -> str | None:
+    """When a process of this machine started, so that a reused number is not taken for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except FileNotFoundError:
+        if Path("/proc/self").exists():
+            return None
+    try:  # no /proc: the number alone must do
+        os.kill(pid, 0)
+        return ""
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""Benign and harmful overfitting of a two-layer vision transformer."""
