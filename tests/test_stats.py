@@ -20,6 +20,11 @@ AXIS = np.geomspace(1, 1000, 13)
 Z = np.array([1.0, 2.0, 4.0, 8.0])
 
 
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
 def measured(values, **axes) -> xr.DataArray:
     """An array with dims seed and those named, in the order of the values' dims."""
     values = np.asarray(values)
@@ -42,7 +47,7 @@ def test_docstring_examples():
 # --------------------------------------------------------------------------- behaviour
 
 
-def test_jackknife_of_a_mean_is_the_t_interval(rng=np.random.default_rng(0)):
+def test_jackknife_of_a_mean_is_the_t_interval(rng):
     y = measured(rng.normal(size=5))
     ci = ttest_1samp(y.to_numpy(), 0).confidence_interval(0.95)
     expected = (float(y.mean()), ci.low, ci.high)
@@ -52,7 +57,7 @@ def test_jackknife_of_a_mean_is_the_t_interval(rng=np.random.default_rng(0)):
     assert wide.low < expected[1] < narrow.low < wide.value == narrow.value
 
 
-def test_jackknife_leaves_a_seed_out_of_all_arrays_at_once(rng=np.random.default_rng(1)):
+def test_jackknife_leaves_a_seed_out_of_all_arrays_at_once(rng):
     a = measured(rng.normal(size=(6, 3)), step=[1, 2, 3])
     b = measured(a.mean("step").to_numpy() + 2)
     assert_allclose(stats.jackknife(lambda a, b: b.mean() - a.mean(), a, b), (2, 2, 2))
@@ -60,7 +65,7 @@ def test_jackknife_leaves_a_seed_out_of_all_arrays_at_once(rng=np.random.default
     assert stats.mean(b).high - stats.mean(b).low > 0.1
 
 
-def test_closed_forms_equal_the_general_jackknife(rng=np.random.default_rng(2)):
+def test_closed_forms_equal_the_general_jackknife(rng):
     y = measured(3 * X**-0.7 * np.exp(noise(rng, 5, 6)), x=X)
 
     def slope(y):
@@ -78,7 +83,7 @@ def test_closed_forms_equal_the_general_jackknife(rng=np.random.default_rng(2)):
     )
 
 
-def test_mean_pools_cells_and_plateau_takes_the_end(rng=np.random.default_rng(3)):
+def test_mean_pools_cells_and_plateau_takes_the_end(rng):
     y = measured(rng.normal(size=(4, 2, 8)), head=[0, 1], step=np.arange(8))
     assert stats.mean(y).value == pytest.approx(float(y.mean()))
     assert_allclose(stats.plateau(y, "step"), stats.mean(y.isel(step=[6, 7])))
@@ -103,7 +108,7 @@ def test_share_of_cells_that_copy_each_other_is_that_of_one_cell():
     assert_allclose(stats.share(copies), stats.share(one))
 
 
-def test_share_narrows_with_independent_cells(rng=np.random.default_rng(4)):
+def test_share_narrows_with_independent_cells(rng):
     few = stats.share(measured(rng.random((16, 1)) < 0.5, cell=np.arange(1)))
     many = stats.share(measured(rng.random((16, 40)) < 0.5, cell=np.arange(40)))
     assert many.high - many.low < (few.high - few.low) / 2
@@ -119,10 +124,10 @@ def test_ordering_counts_seeds_in_strict_order():
     assert undecided(stats.ordering(a, b.where(b > 0)))
 
 
-def test_rank_correlation_of_the_seed_mean(rng=np.random.default_rng(5)):
+def test_rank_correlation_of_the_seed_mean(rng):
     y = measured(rng.normal(size=(6, 3, 5)), a=[1, 2, 3], b=[1, 2, 3, 4, 5])
     x = xr.DataArray(rng.normal(size=(3, 5)), dims=("a", "b"))
-    rho = spearmanr(y.mean("seed").to_numpy().ravel(), x.to_numpy().ravel()).statistic
+    rho = spearmanr(y.mean("seed").to_numpy().ravel(), x.to_numpy().ravel())[0]
     assert stats.rank_correlation(y, x).value == pytest.approx(rho)
     by_dim = stats.rank_correlation(y, "b")
     assert_allclose(by_dim, stats.rank_correlation(y, y.b))
@@ -130,7 +135,7 @@ def test_rank_correlation_of_the_seed_mean(rng=np.random.default_rng(5)):
     assert undecided(stats.rank_correlation(y, xr.zeros_like(x)))
 
 
-def test_monotone_is_the_smallest_step(rng=np.random.default_rng(6)):
+def test_monotone_is_the_smallest_step(rng):
     y = measured(-np.array([0.0, 1.0, 3.0, 3.5]) + noise(rng, 8, 4, 0.01), x=[1, 2, 3, 4])
     down, up = stats.monotone(y, "x"), stats.monotone(y, "x", "increasing")
     assert down.value == pytest.approx(0.5, abs=0.02)
@@ -142,7 +147,7 @@ def test_monotone_is_the_smallest_step(rng=np.random.default_rng(6)):
         stats.monotone(y.isel(x=[0]), "x")
 
 
-def test_agreement_with_a_curve_a_number_and_a_prediction_per_seed(rng=np.random.default_rng(7)):
+def test_agreement_with_a_curve_a_number_and_a_prediction_per_seed(rng):
     level = 1 + rng.random(size=(5, 1))
     theory = measured(level * X, x=X)
     assert_allclose(stats.agreement(theory * 1.1, theory), (0.1, 0.1, 0.1))
@@ -167,7 +172,7 @@ def test_worst_of_several():
         stats.worst(several, toward="higher")  # pyright: ignore
 
 
-def test_laws_are_recovered_and_predict(rng=np.random.default_rng(8)):
+def test_laws_are_recovered_and_predict(rng):
     power = stats.power_law(measured(3 * X**-0.7 * np.exp(noise(rng, 8, 6, 0.01)), x=X), "x")
     assert power.slope.value == pytest.approx(-0.7, abs=0.01)
     assert power.constant.value == pytest.approx(3, rel=0.02)
@@ -205,6 +210,14 @@ def test_threshold_repairs_order_or_takes_the_first_crossing():
     assert stats.threshold(1 - flat, "x", 0.5, log=False).value == pytest.approx(4)
 
 
+def test_a_normal_distribution_function_crosses_each_level_at_its_quantile(rng):
+    u = np.linspace(-3, 3, 25)
+    y = measured(norm.cdf(u) + noise(rng, 16, 25, 0.01), u=u)
+    for level in (0.2, 0.5, 0.8):
+        got = stats.threshold(y, "u", level, log=False)
+        assert got.value == pytest.approx(norm.ppf(level), abs=0.05)
+
+
 def test_phase_boundary_is_a_law_of_thresholds_and_says_what_it_left_out():
     z = np.array([1.0, 2.0, 4.0, 8.0, 1e4])
     position = np.log(AXIS) - np.log(10 * z[:, None] ** 0.8)
@@ -223,11 +236,11 @@ def test_phase_boundary_is_a_law_of_thresholds_and_says_what_it_left_out():
 
 CURVE = measured(np.tile(np.linspace(0.1, 0.9, 6), (4, 1)), step=X)
 EVERY: dict[str, Callable[[xr.DataArray], Estimate]] = {
-    "jackknife": lambda y: stats.jackknife(lambda a: a.mean(), y),
+    "jackknife": lambda y: stats.jackknife(lambda a: a.mean(skipna=False), y),
     "mean": stats.mean,
     "plateau": lambda y: stats.plateau(y, "step", last=1),
     "share": stats.share,
-    "ordering": lambda y: stats.ordering(y.isel(step=0), y.isel(step=1)),
+    "ordering": lambda y: stats.ordering(y.isel(step=0), y.isel(step=1), y.isel(step=2)),
     "paired_difference": lambda y: stats.paired_difference(y, y.isel(step=1)),
     "paired_ratio": lambda y: stats.paired_ratio(y, y.isel(step=1)),
     "rank_correlation": lambda y: stats.rank_correlation(y, "step"),
@@ -252,11 +265,7 @@ def test_two_seeds_are_refused_and_a_diverged_cell_decides_nothing(name):
     with pytest.raises(InputError, match="unknown dim 'seed'"):
         estimate(CURVE.isel(seed=0))
     for diverged in (math.nan, math.inf):
-        if (
-            not (name == "share" or name == "ordering" or name == "logistic")
-            or diverged != math.inf
-        ):
-            assert undecided(estimate(CURVE.where((CURVE.seed > 0) | (CURVE.step > 1), diverged)))
+        assert undecided(estimate(CURVE.where((CURVE.seed > 0) | (CURVE.step > 1), diverged)))
 
 
 @pytest.mark.parametrize(
@@ -308,7 +317,8 @@ def test_what_cannot_be_estimated_is_nan():
         assert undecided(stats.threshold(CURVE, "step", 0.95, method))
     assert undecided(stats.threshold(CURVE * 0 + 0.5, "step", 0.5))
     one_seed_never_crosses = CURVE.where(CURVE.seed > 0, 0.1) - 0.2 * (CURVE.seed == 3)
-    edge = stats.threshold(one_seed_never_crosses, "step", 0.66)
+    edge = stats.threshold(one_seed_never_crosses, "step", 0.6)
+    assert 1 < edge.value < 32
     assert math.isnan(edge.low)
     assert math.isnan(edge.high)
     law = stats.power_law(CURVE - 0.5, "step")
@@ -408,20 +418,19 @@ def test_coverage_of_a_phase_boundary(seeds):
 
 @pytest.mark.parametrize("seeds", [4, 8])
 def test_coverage_of_a_logistic_threshold_of_successes(seeds):
-    """Each cell is one success or failure. 150 repetitions: sd 0.018, 0.95 - 4 sd = 0.88."""
+    """Each cell is one success or failure. 100 repetitions: sd 0.022, 0.95 - 4 sd = 0.86."""
 
     def successes(rng, seeds):
         middle = np.log(20) + 0.8 * rng.normal(size=(seeds, 1))
         return measured(np.log(AXIS) > middle, x=AXIS)
 
     covered = coverage(
-        successes, lambda y: stats.threshold(y, "x", 0.5, "logistic"), 20, seeds, 150
+        successes, lambda y: stats.threshold(y, "x", 0.5, "logistic"), 20, seeds, 100
     )
-    assert covered >= 0.88
+    assert covered >= 0.86
 
 
-@pytest.mark.parametrize("seeds", [4, 8, 16])
-@pytest.mark.parametrize("scale", [0.3, 1.0])
+@pytest.mark.parametrize(("seeds", "scale"), [(4, 0.3), (8, 0.3), (16, 0.3), (16, 1.0)])
 def test_coverage_of_a_rank_correlation_with_near_ties(seeds, scale):
     """The jackknife alone covers 0.37 here with 16 seeds: no single seed turns the near ties."""
     x = np.arange(1.0, 9.0)
@@ -429,28 +438,30 @@ def test_coverage_of_a_rank_correlation_with_near_ties(seeds, scale):
     covered = coverage(
         lambda rng, seeds: measured(truth + noise(rng, seeds, 8, scale), x=x),
         lambda y: stats.rank_correlation(y, "x"),
-        spearmanr(truth, x).statistic,
+        spearmanr(truth, x)[0],
         seeds,
+        repetitions=250,
     )
     assert covered >= 0.94
 
 
-@pytest.mark.parametrize("seeds", [4, 8, 16])
+@pytest.mark.parametrize("seeds", [4, 16])
 @pytest.mark.parametrize("deviation", [[0] * 6, [0.5] * 6, [0, 0, 0, 0, 0, -0.5]])
 def test_coverage_of_extremes_is_at_least_the_level(deviation, seeds):
-    """Whether no cell, all cells or one deviate; 0.95 - 2.5 sd = 0.922."""
+    """Whether no cell, all cells or one deviate. 250 repetitions: 0.95 - 2.5 sd = 0.915."""
     curve = 1 + np.array(deviation)
     covered = coverage(
         lambda rng, seeds: measured(curve + noise(rng, seeds, 6), x=X),
         lambda y: [stats.agreement(y, 1.0), stats.monotone(y, "x", "increasing")],
         (np.abs(deviation).max(), np.diff(curve).min()),
         seeds,
+        repetitions=250,
     )
-    assert (covered >= 0.922).all(), covered
+    assert (covered >= 0.915).all(), covered
 
 
 @pytest.mark.parametrize("seeds", [4, 8, 16])
-@pytest.mark.parametrize("alike", [0.02, 0.3, 0.7, 0.98])
+@pytest.mark.parametrize("alike", [0.02, 0.7, 0.98])
 def test_coverage_of_a_share_of_correlated_cells(alike, seeds):
     """Cells of a seed share a rate, so that their correlation is `alike`.
 
@@ -469,14 +480,3 @@ def test_coverage_of_a_share_of_correlated_cells(alike, seeds):
     honest, pretended = hits.mean(axis=0)
     assert honest >= 0.92
     assert alike < 0.7 or pretended < 0.6
-
-
-def test_successes_known_by_rank_have_the_normal_quantile_as_threshold(
-    rng=np.random.default_rng(9),
-):
-    """A rate that follows the normal distribution function crosses each level at its quantile."""
-    u = np.linspace(-3, 3, 25)
-    y = measured(norm.cdf(u) + noise(rng, 16, 25, 0.01), u=u)
-    for level in (0.2, 0.5, 0.8):
-        got = stats.threshold(y, "u", level, log=False)
-        assert got.value == pytest.approx(norm.ppf(level), abs=0.05)

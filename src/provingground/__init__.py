@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from provingground.api import replay as replay
     from provingground.api import run as run
     from provingground.api import studies as studies
-    from provingground.api import study as study
 
 _HOME = {
     name: "provingground.api"
-    for name in ("run", "check", "replay", "studies", "study", "load", "figure")
+    for name in ("run", "check", "replay", "studies", "load", "figure")
 }
 
 

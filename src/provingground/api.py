@@ -375,17 +375,3 @@ def _reporting(progress: Progress, title: str) -> Iterator[Callable[[int, int, s
             bar.update(task, completed=done, total=total, description=f"{title}", rate=rate)
 
         yield tell
-
-
-__all__ = [
-    "Replay",
-    "Study",
-    "check",
-    "figure",
-    "load",
-    "pars",
-    "replay",
-    "run",
-    "studies",
-    "study",
-]

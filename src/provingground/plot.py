@@ -8,8 +8,9 @@ theory's curve black and dashed, a fitted law a thin grey line. Labels come from
     plot.curve(ax, ds.test_loss, "samples", hue="snr")
     plot.save(fig, "fig1a.png")
 
-Functions draw into an `Axes`; `log` names its logarithmic axes ("x", "y", "xy"). Legends stand
-above their panel, where they cover no data. No pyplot, so figures may be drawn in threads.
+Functions draw into an `Axes`; `log` names the logarithmic axes ("x", "xy"; "z" is the colour).
+Legends stand above their panel, where they cover no data. No pyplot: figures may be drawn in
+threads.
 """
 
 import functools
@@ -31,14 +32,14 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PatchCollection, PathCollection, QuadMesh
-from matplotlib.colors import CenteredNorm, ListedColormap, LogNorm, Normalize
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.colors import BoundaryNorm, CenteredNorm, ListedColormap, LogNorm, Normalize
+from matplotlib.container import BarContainer, Container, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import Bbox, offset_copy
 from scipy.special import stdtrit
 
 from provingground.errors import InputError, unknown
@@ -48,11 +49,10 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # 
 MARKERS = "os^DvP"
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
 SEQUENTIAL, DIVERGING, BELOW, ABOVE, GREY = "viridis", "RdBu_r", "#CFE3F2", "#EBA55F", "0.35"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 8.5,
     "axes.labelsize": 8.5,
-    "axes.titlelocation": "left",
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -60,15 +60,20 @@ STYLE = {
     "axes.formatter.limits": (-3, 5),
     "legend.fontsize": 7.5,
     "legend.frameon": False,
+    "legend.borderpad": 0,
+    "legend.borderaxespad": 0,
     "legend.columnspacing": 1.2,
+    "legend.handletextpad": 0.5,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.2,
     "figure.titlesize": 9.5,
     "svg.hashsalt": "provingground",
     "pdf.fonttype": 42,
 }
-Curve = Callable[[np.ndarray], Any] | tuple[Any, Any]  # y of x, or the points (x, y)
 Estimates = Sequence[tuple[float, float, float]]  # value, low, high
+Data = xr.DataArray | Estimates
+Where = str | xr.DataArray  # the name of an axis; for estimates, the coordinate
+Theory = Mapping[str, Callable[[np.ndarray], Any] | tuple[Any, Any]]  # y of x, or points (x, y)
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
@@ -91,8 +96,9 @@ def _styled(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 class Sheet(Figure):
-    """A figure that remembers what its footer says."""
+    """A figure that remembers its height without legends and what its footer says."""
 
+    base: float | None = None
     seeds: frozenset[int] = frozenset()
     marks: tuple[str, ...] = ()
 
@@ -113,17 +119,19 @@ def figure(
     *,
     width: float | None = None,
     height: float | None = None,
-    title: str | None = None,
+    title: str = "",
     seeds: int | None = None,
 ) -> tuple[Sheet, list[Axes]]:
     """A figure and its panels, row by row; one printed column wide, or two for several panels.
 
-    `seeds` is needed only where what is drawn has no dimension `seed` that would tell.
+    Unless its height is given it grows with its legends. `seeds` is needed only where what is
+    drawn has no dimension `seed` that would tell.
     """
     width = width or (SINGLE if cols == 1 else DOUBLE)
-    height = height or rows * min(max(0.76 * width / cols, 2.1), 2.9) + 0.25 * bool(title)
-    fig = Sheet(figsize=(width, height), dpi=150, layout="constrained")
+    base = rows * min(max(0.74 * width / cols, 2.0), 2.8) + 0.25 * bool(title)
+    fig = Sheet(figsize=(width, height or base), dpi=150, layout="constrained")
     FigureCanvasAgg(fig)
+    fig.base = None if height else base
     axes = [fig.add_subplot(rows, cols, k + 1) for k in range(rows * cols)]
     for ax in axes:  # ticks are made at drawing, when STYLE may not be in force
         ax.tick_params(which="major", labelsize=8, length=3, width=0.7)
@@ -136,16 +144,33 @@ def figure(
 
 @_styled
 def finish(fig: Figure) -> Figure:
-    """Fits long labels, legends and titles to the layout. `save` calls this; twice does no harm."""
-    for ax in fig.axes:
+    """Fits labels, ticks, legends and titles to each other. `save` calls it; twice does no harm.
+
+    Legends stay out of the layout, which would shift the axes; the titles' pads make room.
+    """
+    panels, heights = _panels(fig), {}
+    for ax in panels:
         _fold(ax.xaxis.label, ax.bbox.width)
-        _fold(ax.yaxis.label, ax.bbox.height)
+        _fold(ax.yaxis.label, 0.85 * ax.bbox.height)
+        if legend := ax.get_legend():
+            legend.set_in_layout(False)
     fig.draw_without_rendering()
-    for ax in fig.axes:
+    rows = [spec.rowspan.start if (spec := ax.get_subplotspec()) else -1 for ax in panels]
+    for ax, row in zip(panels, rows, strict=True):
+        boxes = [t.get_window_extent() for t in _tick_labels(ax.xaxis)]
+        if any(a.x1 + 2 > b.x0 > a.x0 for a, b in itertools.pairwise(boxes)):
+            ax.tick_params(axis="x", rotation=90)
         if legend := _legend(ax):
-            for loc in ("left", "center", "right"):
-                pad = legend.get_window_extent().height * 72 / fig.dpi + 5
-                ax.set_title(ax.get_title(loc), loc=loc, pad=pad)
+            legend.set_in_layout(False)
+            height = legend.get_window_extent().height / fig.dpi
+            heights[row] = max(height + 0.06, heights.get(row, 0))
+    for ax, row in zip(panels, rows, strict=True):
+        words, pad = (ax.get_title("left") or ax.get_title()).strip(), 72 * heights.get(row, 0)
+        if words or pad:
+            ax.set_title("")
+            ax.set_title(words or " ", loc="left", pad=pad + 4, fontsize=8.5 if words else 1)
+    if isinstance(fig, Sheet) and fig.base:
+        fig.set_figheight(fig.base + sum(heights.values()))
     fig.draw_without_rendering()
     return fig
 
@@ -158,9 +183,9 @@ def save(fig: Figure, path: str | Path) -> Path:
     if path.suffix not in meta:
         raise unknown("image format", path.suffix, meta)
     finish(fig)
+    kind: dict[str, Any] = dict(format=path.suffix[1:], metadata=dict.fromkeys(meta[path.suffix]))
     for dpi in (220, 160, 110, 75):
         image = io.BytesIO()
-        kind = dict(format=path.suffix[1:], metadata=dict.fromkeys(meta[path.suffix]))
         fig.savefig(image, dpi=dpi, **kind)
         if path.suffix != ".png" or image.tell() < 300_000:
             break
@@ -187,25 +212,28 @@ def _number(value: float, power: bool = False) -> str:
     return f"{front}10^{{{int(tail)}}}"
 
 
-def _says(da: xr.DataArray, relation: str, value: Any) -> str:
-    """A value in the legend: "$N = 20$", or with the words where there is no letter."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
+def _value(coord: xr.DataArray) -> str:
+    """The legend's name for a value of a coordinate: "$N = 20$", "head 3"; a case names itself."""
+    value, symbol = coord.item(), coord.attrs.get("symbol")
+    name = str(coord.name).replace("_", " ")
+    if isinstance(value, bool):
+        return f"{name}: {'yes' if value else 'no'}"
+    if not isinstance(value, int | float):
         return str(value)
-    symbol = da.attrs.get("symbol")
-    if symbol:
-        return f"${symbol} {relation} {_number(value)}$"
-    words, sign = (str(da.name), "") if relation == "=" else (label(da), relation)
-    return f"{words} ${sign} {_number(value)}$".replace("_", " ")
+    return f"${symbol} = {_number(value)}$" if symbol else f"{name} ${_number(value)}$"
 
 
 def _fold(text: Text, room: float) -> None:
     """Breaks a label that is longer than its axis into lines; formulas stay whole."""
-    box = text.get_window_extent()
-    lines = math.ceil(max(box.width, box.height) / room)
-    if lines > 1 and "\n" not in text.get_text():
-        words = re.sub(r"\$[^$]*\$", lambda m: m[0].replace(" ", "{}"), text.get_text())
-        width = int(1.1 * len(words) / lines) + 1
-        text.set_text(textwrap.fill(words, width, break_long_words=False, break_on_hyphens=False))
+    pattern, whole = r"\$[^$]*\$", text.get_text()
+    for lines in () if "\n" in whole else range(2, 6):
+        box = text.get_window_extent()
+        if (box.height if text.get_rotation() else box.width) <= room:
+            break
+        words, formulas = re.sub(pattern, "\ue000" * 4, whole), iter(re.findall(pattern, whole))
+        options: dict[str, Any] = dict(break_long_words=False, break_on_hyphens=False)
+        folded = textwrap.fill(words, int(1.1 * len(words) / lines) + 1, **options)
+        text.set_text(re.sub("\ue000" * 4, lambda _, f=formulas: next(f), folded))
 
 
 def edges(centres: Any, log: bool = False) -> np.ndarray:
@@ -238,18 +266,21 @@ def summary(y: xr.DataArray) -> xr.Dataset:
 
 
 class _LogTicks(ticker.Locator):
-    """Round numbers on a log axis, three to seven whether it spans half a decade or ten."""
+    """Round numbers on a log axis, about three to seven whether it spans half a decade or ten."""
 
     def __init__(self, linear: float = 0.0):
-        self.linear = linear  # a symmetric log axis is linear up to here
+        self.linear, self.most = linear, 7  # a symmetric log axis is linear up to `linear`
 
     def __call__(self) -> Any:
-        return self.tick_values(*self.axis.get_view_interval())  # pyright: ignore
+        axis: Any = self.axis
+        side = axis.axes.bbox.width if axis.axis_name == "x" else axis.axes.bbox.height
+        self.most = min(max(int(side / axis.axes.figure.dpi * 2.5), 3), 7)
+        return self.tick_values(*axis.get_view_interval())
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         low, high = max(min(vmin, vmax), self.linear, 1e-300), max(vmin, vmax, 1e-299)
         powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        powers = powers[powers % math.ceil(len(powers) / 7) == 0]
+        powers = powers[powers % math.ceil(len(powers) / self.most) == 0]
         for heads in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
             ticks = np.outer(10.0**powers, heads).ravel()
             ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
@@ -272,9 +303,25 @@ class _LogLabels(ticker.Formatter):
 # --------------------------------------------------------------------------- axes and legends
 
 
+def _panels(fig: Figure) -> list[Axes]:
+    """The axes that are shown, colour bars included."""
+    both = [b for a in fig.axes for b in (a, *a.child_axes)]
+    return [ax for ax in both if isinstance(ax, Axes) and ax.get_visible() and ax.axison]
+
+
+def _tick_labels(axis: Axis) -> list[Text]:
+    low, high = sorted(axis.get_view_interval())
+    ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+    return [n for t in ticks for n in (t.label1, t.label2) if n.get_visible() and n.get_text()]
+
+
+def _is_map(ax: Axes) -> bool:
+    return any(isinstance(a, QuadMesh | AxesImage) for a in ax.get_children())
+
+
 def _log_scale(ax: Axes, which: str, linear: float = 0.0) -> None:
     axis: Axis = getattr(ax, f"{which}axis")
-    options = dict(value="symlog", linthresh=linear, linscale=0.5) if linear else dict(value="log")
+    options = dict(value="symlog", linthresh=linear) if linear else dict(value="log")
     getattr(ax, f"set_{which}scale")(**options)
     axis.set_major_locator(_LogTicks(linear))
     axis.set_major_formatter(_LogLabels())
@@ -307,42 +354,48 @@ def _coords(da: xr.DataArray, *names: str) -> list[xr.DataArray]:
     for name in names:
         if name not in da.coords and name not in da.dims:
             raise unknown("axis", name, map(str, {**da.sizes, **da.coords}))
+        if da[name].ndim != 1:
+            raise InputError(f"'{name}' has {da[name].ndim} dimensions and cannot be an axis")
     found = [da[name] for name in names]
-    if rest := set(da.dims) - {"seed", *(c.dims[0] for c in found)}:
+    if rest := set(da.dims) - {"seed", *(d for c in found for d in c.dims)}:
         rest = ", ".join(sorted(map(str, rest)))
         raise InputError(f"'{da.name}' also varies along {rest}: select or average first")
     return found
 
 
-def _note(ax: Axes, data: Any, mark: str) -> None:
-    """Tells the footer the seeds of `data`, and what a mark means where they are several."""
+def _close(ax: Axes, data: Any = None, *marks: str) -> None:
+    """Tells the footer the seeds of `data`, and what marks mean; renews the legend."""
     fig = ax.get_figure(root=True)
     if isinstance(fig, Sheet):
         told = isinstance(data, xr.DataArray) and ("seed" in data.dims or "seed" in data.coords)
         count = int(data["seed"].size) if told else None
-        fig.note(count, *([mark] if count != 1 else []))
-
-
-def _is_map(ax: Axes) -> bool:
-    return any(isinstance(a, QuadMesh | AxesImage) for a in ax.get_children())
+        fig.note(count, *(marks if count != 1 else ()))
+    _legend(ax)
 
 
 def _legend(ax: Axes) -> Legend | None:
-    """Lists labelled artists above the panel, each name once, in as many columns as fit."""
-    pairs = [*zip(*ax.get_legend_handles_labels(), strict=True)]
-    entries = {name: handle for handle, name in reversed(pairs)}
-    names = [*dict.fromkeys(name for _, name in pairs)]
-    if len(names) < (1 if _is_map(ax) else 2):
+    """Lists what is labelled above the panel, measurements first, in as many columns as fit."""
+    fig, spec, old = ax.get_figure(root=True), ax.get_subplotspec(), ax.get_legend()
+    named: dict[str, Any] = {}
+    for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+        named.setdefault(name, handle)
+    ours = {n for n, h in named.items() if isinstance(h, Container) or h.get_gid() == "series"}
+    names = sorted(named, key=lambda n: (n not in ours, n == "diverged"))
+    if fig is None or len(names) < 2 - _is_map(ax) or (old and old.get_gid() != "ours"):
         return None
-    spec, fig = ax.get_subplotspec(), ax.get_figure(root=True)
-    assert fig is not None
-    right = fig.bbox.width * (spec.colspan.stop / spec.get_gridspec().ncols if spec else 1)
-    place: dict[str, Any] = dict(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.3)
-    for columns in range(len(names), 0, -1):
-        legend = ax.legend([entries[n] for n in names], names, ncols=columns, **place)
-        if legend.get_window_extent().width <= right - ax.bbox.x0:
-            break
-    return ax.get_legend()
+    columns, of = (spec.colspan, spec.get_gridspec().ncols) if spec else (range(1), 1)
+    share = fig.bbox.width / of
+    anchor = offset_copy(ax.transAxes, fig, y=4, units="points")
+    for cols in range(len(names), 0, -1):
+        by_row = [n for c in range(cols) for n in names[c::cols]]
+        legend = ax.legend([named[n] for n in by_row], by_row, ncols=cols, loc="lower left")
+        width = legend.get_window_extent().width
+        if width <= share * len(columns) - 16 or cols == 1:
+            left = min(0.0, (share * columns.stop - 8 - width - ax.bbox.x0) / ax.bbox.width)
+            legend.set_bbox_to_anchor((left, 1), transform=anchor)
+            legend.set_gid("ours")
+            return legend
+    return None
 
 
 # --------------------------------------------------------------------------- lines and points
@@ -350,14 +403,7 @@ def _legend(ax: Axes) -> Legend | None:
 
 @_styled
 def curve(
-    ax: Axes,
-    y: xr.DataArray | Estimates,
-    x: str | xr.DataArray,
-    *,
-    hue: str | None = None,
-    label: str | None = None,
-    log: str = "",
-    line: bool = True,
+    ax: Axes, y: Data, x: Where, *, hue: str = "", label: str = "", log: str = "", line: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean over seeds as a line with its 95% band, or as markers with bars (`line=False`).
 
@@ -373,10 +419,9 @@ def curve(
         _name(ax, "y", y)
         label = label or y.attrs.get("long_name") or str(y.name)
     else:
-        coord, group, rows = x, [], np.array(y, float).T
-        table = xr.Dataset(
-            {k: (x.dims, v) for k, v in zip(("mean", "low", "high"), rows, strict=True)}
-        )
+        coord, group, values = x, [], np.array(y, float).T
+        columns = zip(("mean", "low", "high"), values, strict=True)
+        table = xr.Dataset({k: (x.dims, v) for k, v in columns})
         table["diverged"] = xr.zeros_like(table["mean"], dtype=bool)
     xs = _place(ax, "x", coord, log)
     if "y" in log:
@@ -386,61 +431,53 @@ def curve(
     order, size = np.argsort(xs, kind="stable"), group[0].size if group else 1
     start = sum(a.get_gid() == "series" for a in ax.lines)
     ramp = matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 0.85, size))
+    every = 1 if xs.size <= 15 else math.ceil(xs.size / 8)
     for k in range(size):
         part = table.isel({group[0].dims[0]: k}) if group else table
         mean, low, high, bad = (part[v].values[order] for v in ("mean", "low", "high", "diverged"))
         at = xs[order] + (0.12 * (k - (size - 1) / 2) if coord.dtype.kind not in "iuf" else 0)
         color = PALETTE[start + k] if start + size <= len(PALETTE) else ramp[k]
         look: dict[str, Any] = dict(color=color, marker=MARKERS[(start + k) % len(MARKERS)])
-        look |= dict(markeredgecolor="white", markeredgewidth=0.4, gid="series")
-        look["label"] = _says(group[0], "=", group[0][k].item()) if group else label
+        look |= dict(label=_value(group[0][k]) if group else label, gid="series")
+        look |= dict(markeredgecolor="white", markeredgewidth=0.4)
         if line:
-            every = math.ceil(len(at) / 8)
             ax.plot(at, mean, markevery=(k * every // size, every), **look)
             ax.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
         else:
             bars = None if np.isnan(low).all() else [mean - low, high - mean]
-            ax.errorbar(at, mean, yerr=bars, linestyle="none", elinewidth=1, **look)
+            ax.errorbar(at, mean, yerr=bars, linestyle="none", elinewidth=1, zorder=3, **look)
         if bad.any():
             edge: dict[str, Any] = dict(transform=ax.get_xaxis_transform(), clip_on=False)
             ax.plot(at[bad], np.ones(bad.sum()), "x", color=color, zorder=5, **edge)
             ax.plot([], [], "x", color=GREY, label="diverged")
-    _note(ax, y, f"{'band' if line else 'bars'}: 95% interval")
-    _legend(ax)
+    _close(ax, y, f"{'band' if line else 'bars'}: 95% interval")
     return xs, table["mean"].values
 
 
 @_styled
 def law(
-    ax: Axes,
-    y: xr.DataArray | Estimates,
-    x: str | xr.DataArray,
-    *,
-    fit: Any = None,
-    predicted: float | Callable[[np.ndarray], Any] | None = None,
-    label: str | None = None,
+    ax: Axes, y: Data, x: Where, *, fit: Any = None, predicted: Any = None, label: str = ""
 ) -> None:
     """Points on log-log axes, the fitted law, and the predicted one.
 
-    `fit` is a function of x with an estimate `slope`. A predicted number is an exponent: its
-    line is drawn through the middle of the points.
+    `fit` is a function of x with an estimate `slope`. `predicted` is a function of x, or an
+    exponent, whose line is drawn through the middle of the points.
     """
     xs, mean = curve(ax, y, x, label=label, log="xy", line=False)
     span = np.geomspace(xs.min(), xs.max(), 200)
-    coord = y[x] if isinstance(y, xr.DataArray) else x
-    letter = getattr(coord, "attrs", {}).get("symbol") or "x"
+    coord: Any = y[x] if isinstance(y, xr.DataArray) else x
+    base = rf"$\propto {{{coord.attrs.get('symbol') or 'x'}}}"
     if fit is not None:
         e = fit.slope
-        text = rf"fit $\propto {{{letter}}}^{{{e.value:.2f}}}$ $[{e.low:.2f}, {e.high:.2f}]$"
+        text = rf"fit {base}^{{{e.value:.2f}}}$ $[{{{e.low:.2f}}}, {{{e.high:.2f}}}]$"
         ax.plot(span, fit(span), color=GREY, linewidth=0.9, zorder=1.9, label=text)
-    if isinstance(predicted, int | float):
+    if predicted is not None and not callable(predicted):
         ok = mean > 0
         scale = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
-        text = rf"theory $\propto {{{letter}}}^{{{predicted:.3g}}}$"
-        theory_curve(ax, span, scale * span**predicted, text)
+        theory_curve(ax, span, scale * span**predicted, f"theory {base}^{{{predicted:.3g}}}$")
     elif predicted is not None:
         theory_curve(ax, span, predicted)
-    _legend(ax)
+    _close(ax)
 
 
 @_styled
@@ -451,48 +488,59 @@ def theory_curve(ax: Axes, x: Any, y: Any, label: str = "theory") -> None:
         y = np.broadcast_to(np.asarray(y(x) if callable(y) else y, float), x.shape)
     known = [a.get_label() for a in ax.lines if a.get_gid() == "theory"]
     dash = DASHES[[*dict.fromkeys((*known, label))].index(label) % len(DASHES)]
-    halo = [patheffects.withStroke(linewidth=2.6, foreground="white")]
-    look: dict[str, Any] = dict(color="black", linewidth=1.2, linestyle=dash, path_effects=halo)
-    ax.plot(x, y, label=label, gid="theory", zorder=2.5, **look)
-    _legend(ax)
+    look: dict[str, Any] = dict(color="black", linewidth=1.2, linestyle=dash, zorder=2.5)
+    if _is_map(ax):
+        look["path_effects"] = [patheffects.withStroke(linewidth=2.6, foreground="white")]
+    ax.plot(x, y, label=label, gid="theory", **look)
+    _close(ax)
 
 
 # --------------------------------------------------------------------------- maps
 
 
-def _cells(
-    ax: Axes, z: xr.DataArray, x: str, y: str, log: str, theory: Mapping[str, Curve] | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Prepares a map of means: cell borders, hatched where a seed diverged, and theory curves."""
-    cx, cy = _coords(z, x, y)
-    table = summary(z).transpose(cy.dims[0], cx.dims[0])
-    borders: list[np.ndarray] = []
-    for which, coord in (("x", cx), ("y", cy)):
+def _map(
+    ax: Axes, z: xr.DataArray, x: str, y: str, log: str, theory: Theory | None, **look: Any
+) -> QuadMesh:
+    """The mean over seeds as cells, hatched where a seed diverged, and the theory's curves."""
+    table, borders = summary(z), []
+    for which, coord in zip("xy", _coords(z, x, y), strict=True):
         at = _place(ax, which, coord, log)
-        table = table.isel({coord.dims[0]: np.argsort(at)})
+        table = table.isel({coord.dims[0]: np.argsort(at)}).transpose(coord.dims[0], ...)
         borders.append(edges(np.sort(at), getattr(ax, f"get_{which}scale")() == "log"))
     a, b = borders
+    mean = np.ma.masked_invalid(table["mean"].values)
+    if isinstance(look["norm"], LogNorm):
+        mean = np.ma.maximum(mean, mean[mean > 0].min())
+    mesh = ax.pcolormesh(a, b, mean, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
-        Rectangle((a[i], b[j]), a[i + 1] - a[i], b[j + 1] - b[j])
-        for j, i in zip(*np.nonzero(table["diverged"].values), strict=True)
+        Rectangle((float(a[i]), float(b[j])), float(a[i + 1] - a[i]), float(b[j + 1] - b[j]))
+        for j, i in np.argwhere(table["diverged"].values)
     ]
+    for color, width in (("white", 1.6), ("black", 0.6)) if spots else ():
+        hatch = PatchCollection(spots, facecolor="none", edgecolor=color, linewidth=0, hatch="////")
+        hatch.set_hatch_linewidth(width)
+        ax.add_collection(hatch)
     if spots:
-        hatch: dict[str, Any] = dict(facecolor="none", linewidth=0, hatch="/////", zorder=1.5)
-        for color, width in (("white", 2.2), ("black", 0.7)):
-            patches = PatchCollection(spots, edgecolor=color, **hatch)
-            patches.set_hatch_linewidth(width)
-            ax.add_collection(patches)
-        ax.add_patch(
-            Rectangle((a[0], b[0]), 0, 0, hatch="/////", facecolor="white", label="diverged")
-        )
+        ax.fill_between([], [], facecolor="white", hatch="////", linewidth=0, label="diverged")
     space = np.geomspace if ax.get_xscale() == "log" else np.linspace
     for name, line in (theory or {}).items():
-        theory_curve(
-            ax, *(line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)), name
-        )
-    _note(ax, z, "map: mean")
-    return a, b, np.ma.masked_invalid(table["mean"].values)
+        u, v = line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)
+        theory_curve(ax, u, v, name)
+    _close(ax, z, "map: mean")
+    return mesh
+
+
+def _colour_bar(ax: Axes, what: Any, da: xr.DataArray) -> None:
+    """A bar inside the panel's frame, so that legends beside it do not push it away."""
+    fig = ax.get_figure(root=True)
+    assert fig is not None
+    bar = fig.colorbar(what, cax=ax.inset_axes((1.03, 0, 0.04, 1)), label=label(da))
+    bar.ax.spines[:].set_visible(False)
+    bar.ax.tick_params(which="both", labelsize=8, width=0.5, length=2)
+    if isinstance(what.norm, LogNorm):
+        bar.ax.yaxis.set(major_locator=_LogTicks(), major_formatter=_LogLabels())
+        bar.ax.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 @_styled
@@ -503,8 +551,7 @@ def heatmap(
     y: str,
     *,
     log: str = "",
-    theory: Mapping[str, Curve] | None = None,
-    log_colour: bool = False,
+    theory: Theory | None = None,
     centre: float | None = None,
     limits: tuple[float | None, float | None] = (None, None),
 ) -> None:
@@ -512,14 +559,9 @@ def heatmap(
 
     A quantity with a sign gets a `centre`, and colours that diverge from it.
     """
-    a, b, mean = _cells(ax, z, x, y, log, theory)
-    norm = Normalize(*limits) if centre is None else CenteredNorm(centre)
-    if log_colour:
-        norm, mean = LogNorm(*limits), np.ma.maximum(mean, mean[mean > 0].min())
-    look: dict[str, Any] = dict(norm=norm, cmap=SEQUENTIAL if centre is None else DIVERGING)
-    mesh = ax.pcolormesh(a, b, mean, edgecolors="face", linewidth=0.2, **look)
-    _colour_bar(ax, mesh, z, log_colour)
-    _legend(ax)
+    norm = LogNorm(*limits) if "z" in log else Normalize(*limits)
+    norm, cmap = (norm, SEQUENTIAL) if centre is None else (CenteredNorm(centre), DIVERGING)
+    _colour_bar(ax, _map(ax, z, x, y, log, theory, norm=norm, cmap=cmap), z)
 
 
 @_styled
@@ -531,63 +573,46 @@ def phase_diagram(
     *,
     cut: float,
     log: str = "",
-    theory: Mapping[str, Curve] | None = None,
+    theory: Theory | None = None,
     boundary: tuple[xr.DataArray, Estimates] | None = None,
 ) -> None:
     """Where the mean over seeds lies below and above `cut`.
 
     `boundary` holds the values of x and the measured places of the transition along y.
     """
-    a, b, mean = _cells(ax, z, x, y, log, theory)
-    colours = ListedColormap([BELOW, ABOVE])
-    ax.pcolormesh(a, b, mean >= cut, cmap=colours, vmin=0, vmax=1, edgecolors="face", linewidth=0.2)
-    for colour, relation in ((BELOW, "<"), (ABOVE, r"\geq")):
-        ax.add_patch(Rectangle((a[0], b[0]), 0, 0, color=colour, label=_says(z, relation, cut)))
+    norm = BoundaryNorm([-np.inf, cut, np.inf], 2)
+    name = f"${s}" if (s := z.attrs.get("symbol")) else f"{label(z)} $"
+    for colour, sign in ((BELOW, "<"), (ABOVE, r"\geq")):
+        ax.fill_between([], [], color=colour, label=f"{name} {sign} {_number(cut)}$")
+    _map(ax, z, x, y, log, theory, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
     if boundary is not None:
-        limits = [(v, max(low, b[0]), min(high, b[-1])) for v, low, high in boundary[1]]
-        curve(
-            ax, limits, boundary[0], label="measured boundary", log=log.replace("y", ""), line=False
-        )
-    _legend(ax)
+        low, high = ax.get_ylim()
+        bars = [(v, max(a, low), min(b, high)) for v, a, b in boundary[1]]
+        log = log.replace("y", "")
+        curve(ax, bars, boundary[0], label="measured boundary", log=log, line=False)
 
 
 @_styled
 def attention_map(
-    ax: Axes,
-    p: xr.DataArray,
-    *,
-    rows: Sequence[str] | None = None,
-    cols: Sequence[str] | None = None,
+    ax: Axes, p: xr.DataArray, *, rows: Sequence[str] = (), cols: Sequence[str] = ()
 ) -> None:
     """Attention weights from 0 to 1, queries down and keys across; small maps show the numbers."""
-    dims = [d for d in p.dims if d != "seed"]
-    down, across = _coords(p, *map(str, dims))
+    coords = _coords(p, *(str(d) for d in p.dims if d != "seed"))
     mean = summary(p)["mean"].values
     image = ax.imshow(mean, vmin=0, vmax=1, cmap=SEQUENTIAL, interpolation="nearest")
-    for which, coord, names in (("y", down, rows), ("x", across, cols)):
+    for which, coord, names in zip("yx", coords, (rows, cols), strict=True):
         _place(ax, which, coord, "")
-        if names is not None:
+        if len(names):
             getattr(ax, f"set_{which}ticks")(range(coord.size), names)
     ax.spines[:].set_visible(False)
-    if mean.size <= 64:
-        for (i, j), v in np.ndenumerate(mean):
-            ink = "white" if v < 0.6 else "black"
-            ax.text(j, i, f"{v:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+    for (i, j), v in np.ndenumerate(mean) if mean.size <= 64 else ():
+        look: dict[str, Any] = dict(fontsize=6.5, color="white" if v < 0.6 else "black")
+        ax.text(j, i, f"{v:.2f}", ha="center", va="center", **look)
     _colour_bar(ax, image, p)
-    _note(ax, p, "map: mean")
+    _close(ax, p, "map: mean")
 
 
-def _colour_bar(ax: Axes, what: Any, da: xr.DataArray, log: bool = False) -> None:
-    fig = ax.get_figure(root=True)
-    assert fig is not None
-    bar = fig.colorbar(what, ax=ax, aspect=25, pad=0.02, label=label(da))
-    bar.ax.spines[:].set_visible(False)
-    bar.ax.tick_params(which="both", labelsize=8, width=0.5, length=2)
-    if log:
-        bar.ax.yaxis.set(major_locator=_LogTicks(), major_formatter=_LogLabels())
-
-
-# --------------------------------------------------------------------------- a second look
+# --------------------------------------------------------------------------- a critical look
 
 
 def check_layout(fig: Figure) -> list[str]:
@@ -597,42 +622,40 @@ def check_layout(fig: Figure) -> list[str]:
     drawn: list[Any] = [*fig.texts, *fig.legends]
     if not any(re.search(r"\d seed", t.get_text()) for t in fig.texts):
         found.append("the figure does not say its number of seeds")
-    for k, ax in enumerate(fig.axes, 1):
-        if not (ax.get_visible() and ax.axison):
-            continue
+    for k, ax in enumerate(_panels(fig), 1):
         if not ax.has_data():
             found.append(f"panel {k} is empty")
         for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
-            names = [n for t in ticks for n in (t.label1, t.label2) if _is_shown(n)]
-            if axis.get_visible() and names and not axis.label.get_text():
+            names = _tick_labels(axis) if axis.get_visible() else []
+            if names and not axis.label.get_text():
                 found.append(f"panel {k}: the {axis.axis_name} axis has no label")
             drawn += [*names, axis.label, axis.offsetText] if axis.get_visible() else []
         drawn += [t for t in ax.get_children() if isinstance(t, Text | Legend)]
         caps = [c for e in ax.containers if isinstance(e, ErrorbarContainer) for c in e.lines[1]]
-        lines = [a for a in ax.lines if a.get_visible() and a not in caps and len(a.get_xydata())]
+        lines = [
+            a for a in ax.lines if a.get_visible() and a not in caps and np.size(a.get_xdata())
+        ]
         kinds = len({(str(a.get_color()), a.get_linestyle(), str(a.get_marker())) for a in lines})
         kinds += sum(isinstance(c, BarContainer) for c in ax.containers)
         kinds += sum(isinstance(c, PathCollection) for c in ax.collections)
         told = ax.get_legend() or fig.legends or len(ax.texts) >= kinds
         if kinds > (0 if _is_map(ax) else 1) and not told:
             found.append(f"panel {k}: several things are drawn and no legend tells them apart")
-    boxes = [(t, t.get_window_extent()) for t in drawn if _is_shown(t)]
-    for text, box in boxes:
-        if box.x0 < -1 or box.y0 < -1 or box.x1 > fig.bbox.x1 + 1 or box.y1 > fig.bbox.y1 + 1:
-            found.append(f"{_called(text)} is cut off at the edge of the figure")
-    straight = [(t, b) for t, b in boxes if isinstance(t, Legend) or t.get_rotation() % 90 == 0]
-    for (one, a), (two, b) in itertools.combinations(straight, 2):
+
+    def name(t: Any) -> str:
+        return "a legend" if isinstance(t, Legend) else f"'{t.get_text()}'"
+
+    def clipped(t: Any) -> bool:  # text that its axes cut, where it lies outside
+        return t.get_clip_on() and t.get_clip_box() is not None
+
+    shown = [t for t in drawn if t.get_visible() and len(name(t).strip()) > 2 and not clipped(t)]
+    boxes = [(t, t.get_window_extent()) for t in shown]
+    page = fig.bbox.padded(1)
+    for t, box in boxes:
+        if not (page.contains(*box.min) and page.contains(*box.max)):
+            found.append(f"{name(t)} is cut off at the edge of the figure")
+    level = [(t, b) for t, b in boxes if isinstance(t, Legend) or t.get_rotation() % 90 == 0]
+    for (one, a), (two, b) in itertools.combinations(level, 2):
         if Bbox.intersection(a.padded(-1.5), b.padded(-1.5)) is not None:
-            found.append(f"{_called(one)} overlaps {_called(two)}")
+            found.append(f"{name(one)} overlaps {name(two)}")
     return found
-
-
-def _is_shown(text: Text | Legend) -> bool:
-    words = "legend" if isinstance(text, Legend) else text.get_text().strip()
-    return bool(words) and text.get_visible() and not text.get_clip_on()
-
-
-def _called(text: Text | Legend) -> str:
-    return "a legend" if isinstance(text, Legend) else f"'{text.get_text()}'"

@@ -39,7 +39,8 @@ def jackknife(
     With $\hat\theta$ the statistic of all $n$ seeds and $\hat\theta_{-i}$ that without seed $i$,
     the pseudo-values $n\hat\theta - (n-1)\hat\theta_{-i}$ have a standard deviation $s$, and the
     interval is $\hat\theta \pm t_{n-1}\, s/\sqrt n$. `statistic` maps the arrays, each with the
-    same subset of the seeds, to a number; where one of these is NaN, so are both bounds.
+    same subset of the seeds, to a number; where one of these is NaN, so are both bounds (but
+    `DataArray.mean` leaves NaN out unless told `skipna=False`).
 
     >>> y = xr.DataArray([1.0, 2.0, 3.0], dims="seed")
     >>> print(jackknife(lambda y: y.mean() ** 2, y))
@@ -59,8 +60,7 @@ def _replicas(y: xr.DataArray, *dims: str) -> Floats:
     """
     cells = _by_seed(y, *dims)
     keep = np.vstack([np.ones(len(cells)), 1 - np.eye(len(cells))])
-    with np.errstate(invalid="ignore"):
-        return (np.tensordot(keep, cells, 1).T / keep.sum(axis=1)).T
+    return (np.tensordot(keep, cells, 1).T / keep.sum(axis=1)).T
 
 
 def _half_width(replicas: Floats, level: float = LEVEL) -> Floats:
@@ -71,12 +71,16 @@ def _half_width(replicas: Floats, level: float = LEVEL) -> Floats:
     return stdtrit(seeds - 1, (1 + level) / 2) * error
 
 
-def _estimate(replicas: Floats, level: float = LEVEL, log: bool = False) -> Estimate:
-    """The estimate from its replicas, or from their logarithms."""
-    half = _half_width(replicas, level)
+def _interval(replicas: Floats, level: float = LEVEL, log: bool = False) -> Floats:
+    """Value, low and high from the replicas, or from their logarithms."""
+    value, half = replicas[0], _half_width(replicas, level)
+    ends = np.stack([value, value - half, value + half])
     with np.errstate(over="ignore"):
-        ends = [(np.exp if log else float)(replicas[0] + k * half) for k in (0, -1, 1)]
-    return Estimate(*map(float, ends))
+        return np.exp(ends) if log else ends
+
+
+def _estimate(replicas: Floats, level: float = LEVEL, log: bool = False) -> Estimate:
+    return Estimate(*map(float, _interval(replicas, level, log)))
 
 
 # --------------------------------------------------------------------------- means and rates
@@ -138,7 +142,7 @@ def share(success: xr.DataArray) -> Estimate:
     p, seeds = float(rates.mean()), len(rates)
     if math.isnan(p):
         return UNDECIDED
-    if bool(((success < 0) | (success > 1)).any()):
+    if ((rates < 0) | (rates > 1)).any():
         raise InputError("share takes True and False, or rates from 0 to 1.")
     trials, single = float(seeds), p * (1 - p)
     if single > 0:
@@ -190,8 +194,8 @@ def rank_correlation(y: xr.DataArray, x: xr.DataArray | str) -> Estimate:
     gap = means[:, i] - means[:, j]
     open_pair = np.abs(gap[0]) < _half_width(gap)
     swaps = math.sqrt(((b[0, i] - b[0, j])[open_pair] ** 2).sum()) / (norm[0] or math.nan)
-    half = np.maximum(_half_width(rho), swaps)
-    return Estimate(*(float(np.clip(rho[0] + k * half, -1, 1)) for k in (0, -1, 1)))
+    half = float(np.maximum(_half_width(rho), swaps))
+    return Estimate(float(rho[0]), *np.clip([rho[0] - half, rho[0] + half], -1, 1).tolist())
 
 
 def monotone(
@@ -375,16 +379,15 @@ def phase_boundary(
     _only(y, along, of)
     y, z = _along(y, of, positive=True)
     crossings = _crossings(y, along, level, method, log, of)
-    ends = crossings[0] + np.outer([0, -1, 1], _half_width(crossings))
-    with np.errstate(over="ignore"):
-        ends, thresholds = (np.exp(ends), np.exp(crossings)) if log else (ends, crossings)
-    points = {name: (of, end) for name, end in zip(("value", "low", "high"), ends, strict=True)}
+    ends = zip(("value", "low", "high"), _interval(crossings, log=log), strict=True)
+    points = xr.Dataset({name: (of, end) for name, end in ends}, {of: y[of]})
     inside, window = _inside(z, window)
     fitted = inside & np.isfinite(crossings).all(axis=0)
     law = Law(UNDECIDED, UNDECIDED, window)
     if fitted.sum() > 1:
-        law = _fit(z[fitted], thresholds[:, fitted], window, "power")
-    return Boundary(xr.Dataset(points, {of: y[of]}), law, int((inside & ~fitted).sum()))
+        thresholds = crossings[:, fitted]
+        law = _fit(z[fitted], np.exp(thresholds) if log else thresholds, window, "power")
+    return Boundary(points, law, int((inside & ~fitted).sum()))
 
 
 def _crossings(
@@ -394,10 +397,10 @@ def _crossings(
     finders = {"isotonic": _isotonic, "linear": _first, "logistic": _logistic}
     if method not in finders:
         raise unknown("method", method, finders)
-    if method == "logistic" and (not 0 < level < 1 or bool(((y < 0) | (y > 1)).any())):
-        raise InputError("method 'logistic' takes rates from 0 to 1 and a level between them.")
     y, x = _along(y, along, positive=log)
-    u = np.log(x) if log else x
+    u, curves = np.log(x) if log else x, _replicas(y, *of, along)
+    if method == "logistic" and (not 0 < level < 1 or ((curves < 0) | (curves > 1)).any()):
+        raise InputError("method 'logistic' takes rates from 0 to 1 and a level between them.")
 
     def crossing(curve: Floats) -> float:
         curve = _snap(curve, level)
@@ -405,7 +408,7 @@ def _crossings(
             return finders[method](u, curve, level)
         return math.nan
 
-    return np.apply_along_axis(crossing, -1, _replicas(y, *of, along))
+    return np.apply_along_axis(crossing, -1, curves)
 
 
 def _snap(curve: Floats, level: float) -> Floats:
@@ -472,13 +475,13 @@ def _only(y: xr.DataArray, *dims: str) -> None:
 
 
 def _by_seed(y: xr.DataArray, *dims: str) -> Floats:
-    """The measurements as (seed, *dims), averaged over other dims."""
+    """The measurements as (seed, *dims), averaged over other dims; NaN for what is infinite."""
     _need(y, "seed", *dims)
     if y.sizes["seed"] < 3:
         raise InputError(f"an interval needs at least 3 seeds, not {y.sizes['seed']}.")
     cells = y.transpose("seed", *dims, ...).to_numpy().astype(float)
-    with np.errstate(invalid="ignore"):
-        return cells.mean(axis=tuple(range(1 + len(dims), cells.ndim)))
+    cells = np.where(np.isfinite(cells), cells, np.nan)
+    return cells.mean(axis=tuple(range(1 + len(dims), cells.ndim)))
 
 
 def _along(y: xr.DataArray, dim: str, positive: bool = False) -> tuple[xr.DataArray, Floats]:
@@ -486,7 +489,7 @@ def _along(y: xr.DataArray, dim: str, positive: bool = False) -> tuple[xr.DataAr
     _need(y, dim)
     if dim not in y.coords or y[dim].dtype.kind not in "iuf":
         raise InputError(f"dim '{dim}' needs a coordinate of numbers.")
-    y = y.sortby(dim)
+    y = y if y.indexes[dim].is_monotonic_increasing else y.sortby(dim)
     x = y[dim].to_numpy().astype(float)
     if positive and x[0] <= 0:
         raise InputError(f"'{dim}' starts at {x[0]:g} and must be above 0 for its logarithm.")

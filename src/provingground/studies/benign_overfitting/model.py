@@ -51,6 +51,7 @@ class Probes(eqx.Module):
     test_loss: Float[Array, ""] = probe("test loss", r"L_D")
     test_error: Float[Array, ""] = probe("test error")
     stopped_at: Int[Array, ""] = probe("steps until the training loss is reached", "T")
+    read_out_norm2: Float[Array, ""] = probe("squared norm of the read-out", r"\|w_O\|^2")
     step: Int[Array, "step"] = probe("gradient descent step", "t")
 
 
@@ -169,13 +170,16 @@ def measure(
     )
 
 
-def report(trace: Trace, y: Float[Array, "test"], f: Float[Array, "test"]) -> Probes:
+def report(
+    trace: Trace, w_o: Float[Array, "v"], y: Float[Array, "test"], f: Float[Array, "test"]
+) -> Probes:
     """The probes of a whole training, from its trace and the outputs on the test samples."""
     return Probes(
         **trace.probes,
         test_loss=logistic_loss(y, f).mean(),
         test_error=jnp.mean(y * f <= 0, dtype=f.dtype),
         stopped_at=trace.stopped_at,
+        read_out_norm2=jnp.sum(w_o**2),
         step=trace.step,
     )
 
@@ -211,7 +215,7 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     f, _ = jax.vmap(network, in_axes=(None, 0))(
         trace.last, unit_tokens(y_test, z_test) * scale[:, None]
     )
-    return report(trace, y_test, f)
+    return report(trace, w.w_o, y_test, f)
 
 
 # ---------------------------------------------------- training, inside the span of the tokens
@@ -315,4 +319,4 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
         trace.last.coefficients,
     )
     f, _ = jax.vmap(attend)(tested.query, tested.key, tested.value[..., 0])
-    return report(trace, y_test, f)
+    return report(trace, w.w_o, y_test, f)
