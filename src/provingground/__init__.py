@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from provingground.api import studies as studies
 
 _HOME = {
-    name: "provingground.api"
-    for name in ("run", "check", "replay", "studies", "load", "figure")
+    name: "provingground.api" for name in ("run", "check", "replay", "studies", "load", "figure")
 }
 
 

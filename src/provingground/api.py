@@ -22,7 +22,7 @@ from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
 from provingground.results import dataset
 from provingground.store import Store
-from provingground.study import Experiment, Scale, Study, Verdict, judge, pars
+from provingground.study import Experiment, Scale, Study, Verdict, judge
 from provingground.train import taped
 
 SCALES: tuple[Scale, ...] = ("quick", "paper")
@@ -61,7 +61,8 @@ def _study_in(folder: Path) -> Study:
         spec = importlib.util.spec_from_file_location(
             name, init, submodule_search_locations=[str(init.parent)]
         )
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:

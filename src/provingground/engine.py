@@ -6,7 +6,6 @@ axis of the key stays away), so weights and data are drawn once for all lanes.
 """
 
 import hashlib
-import json
 import os
 import threading
 import time

@@ -20,7 +20,7 @@ import numpy as np
 import provingground
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
-from provingground.study import Cases, Experiment, Par, Scale, Study, pars, sizes
+from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
@@ -65,6 +65,7 @@ class Sweep:
     axes: tuple[Axis, ...]
     fixed: Mapping[str, Any]
     seeds: tuple[int, ...]
+    table: Mapping[str, Par]  # every parameter and extra axis that may be set
 
     @property
     def cells(self) -> int:
@@ -81,6 +82,8 @@ class Sweep:
         settings: dict[str, Any] = dict(self.fixed)
         for axis, i in zip(self.axes, index, strict=True):
             settings |= axis.settings[i]
+        if self.experiment.derive is not None:
+            settings |= self.experiment.derive(settings)
         name, simulator = self.study.simulator(
             settings.pop("simulator", "") or self.experiment.simulator
         )
@@ -111,6 +114,10 @@ def plan(
         raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
     settings = experiment.settings(scale)
     table = _all_pars(study, experiment, settings)
+    for name, given in settings.items():
+        if isinstance(given, Extra):
+            table[name] = Par(name, float, None, given.symbol, given.says)
+            settings[name] = given.values
     for name, given in (overrides or {}).items():
         if name not in table and name not in settings:
             raise unknown("parameter", name, table)
@@ -126,7 +133,9 @@ def plan(
         settings[name] = given
 
     count = experiment.seeds_at(scale) if seeds is None else seeds
-    lengths = [len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())]
+    lengths = [
+        len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())
+    ]
     total = math.prod(lengths) * (len(count) if isinstance(count, Sequence) else int(count))
     _check_total(total, yes)
 
@@ -141,7 +150,7 @@ def plan(
     chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
     if not chosen:
         raise InputError("seeds = 0 is not allowed: at least one seed is needed")
-    sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen)
+    sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen, table)
     sweep._point((0,) * len(axes))
     return sweep
 
@@ -214,7 +223,7 @@ def parse_values(p: Par, text: str) -> Any:
     if n < 1 or (log and min(ends) <= 0):
         raise InputError(f"{p.name}={text} needs n >= 1, and positive ends for log spacing")
     spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)
-    return list(dict.fromkeys(int(round(v)) if p.type is int else float(v) for v in spaced))
+    return list(dict.fromkeys(round(v) if p.type is int else float(v) for v in spaced))
 
 
 def _parse_one(p: Par, text: str) -> Any:
@@ -277,7 +286,9 @@ def point_digest(study: Study, point: Point, fingerprint: str, data_digest: str)
     """The identity of a point; `cell_ids` adds the seeds."""
     program = point.program
     config = {n: getattr(point.config, n) for n in pars(point.config)}
-    return _sha([study.name, program.simulator, program.precision, config, fingerprint, data_digest])
+    return _sha(
+        [study.name, program.simulator, program.precision, config, fingerprint, data_digest]
+    )
 
 
 def cell_ids(digest: str, seeds: Sequence[int]) -> list[str]:

@@ -71,8 +71,8 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 Estimates = Sequence[tuple[float, float, float]]  # value, low, high
-Data = xr.DataArray | Estimates
-Where = str | xr.DataArray  # the name of an axis; for estimates, the coordinate
+Data = xr.DataArray | xr.Dataset | Estimates  # a Dataset holds value, low and high
+Where = str | xr.DataArray  # the name of an axis; for a list of estimates, their coordinate
 Theory = Mapping[str, Callable[[np.ndarray], Any] | tuple[Any, Any]]  # y of x, or points (x, y)
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -184,7 +184,7 @@ def save(fig: Figure, path: str | Path) -> Path:
         raise unknown("image format", path.suffix, meta)
     finish(fig)
     kind: dict[str, Any] = dict(format=path.suffix[1:], metadata=dict.fromkeys(meta[path.suffix]))
-    for dpi in (220, 160, 110, 75):
+    for dpi in (220, 160, 110, 75, 50):
         image = io.BytesIO()
         fig.savefig(image, dpi=dpi, **kind)
         if path.suffix != ".png" or image.tell() < 300_000:
@@ -293,11 +293,11 @@ class _LogLabels(ticker.Formatter):
     """Plain numbers where all of them are short, else powers of ten."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"${_number(x)}$"
+        return self.format_ticks([x])[0]
 
     def format_ticks(self, values: Any) -> list[str]:
         power = any(v != 0 and not 1e-3 <= abs(v) < 1e4 for v in values)
-        return [f"${_number(v, power)}$" for v in values]
+        return [f"${_number(v, True)}$" if power else _number(v) for v in values]
 
 
 # --------------------------------------------------------------------------- axes and legends
@@ -401,28 +401,36 @@ def _legend(ax: Axes) -> Legend | None:
 # --------------------------------------------------------------------------- lines and points
 
 
+def _points(y: Data, x: Where) -> xr.Dataset:
+    """Estimates as a Dataset of value, low and high."""
+    if isinstance(y, xr.Dataset):
+        return y
+    if isinstance(x, str) or isinstance(y, xr.DataArray):
+        raise InputError("a list of estimates needs the coordinate of their places, not its name")
+    names, columns = ("value", "low", "high"), np.array(y, float).reshape(-1, 3).T
+    values = {n: (x.dims, v) for n, v in zip(names, columns, strict=True)}
+    return xr.Dataset(values, {x.dims[0]: x.variable})
+
+
 @_styled
 def curve(
     ax: Axes, y: Data, x: Where, *, hue: str = "", label: str = "", log: str = "", line: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean over seeds as a line with its 95% band, or as markers with bars (`line=False`).
 
-    One series for each value of `hue`. Instead of a measurement and the name of its axis, there
-    may be estimates and the coordinate `x` of their places. Where seeds diverged, a cross stands
-    at the top edge and the mean leaves them out. Gives the places and the means.
+    One series for each value of `hue`. Instead of a measurement, `y` may be estimates: a Dataset
+    of value, low and high, or a list with the coordinate `x`. Where seeds diverged, a cross
+    stands at the top edge and the mean leaves them out. Gives the places and the means.
     """
-    if isinstance(x, str):
-        if not isinstance(y, xr.DataArray):
-            raise InputError("estimates need the coordinate of their places, not its name")
+    if isinstance(y, xr.DataArray) and isinstance(x, str):
         coord, *group = _coords(y, *filter(None, (x, hue)))
         table = summary(y)
         _name(ax, "y", y)
         label = label or y.attrs.get("long_name") or str(y.name)
     else:
-        coord, group, values = x, [], np.array(y, float).T
-        columns = zip(("mean", "low", "high"), values, strict=True)
-        table = xr.Dataset({k: (x.dims, v) for k, v in columns})
-        table["diverged"] = xr.zeros_like(table["mean"], dtype=bool)
+        points, group, label = _points(y, x), [], label or "measured"
+        coord = points[x if isinstance(x, str) else x.dims[0]]
+        table = points.rename(value="mean").assign(diverged=points.value * 0 > 0)
     xs = _place(ax, "x", coord, log)
     if "y" in log:
         _log_scale(ax, "y")
@@ -444,7 +452,7 @@ def curve(
             ax.plot(at, mean, markevery=(k * every // size, every), **look)
             ax.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
         else:
-            bars = None if np.isnan(low).all() else [mean - low, high - mean]
+            bars = None if np.isnan(low).all() else np.maximum([mean - low, high - mean], 0)
             ax.errorbar(at, mean, yerr=bars, linestyle="none", elinewidth=1, zorder=3, **look)
         if bad.any():
             edge: dict[str, Any] = dict(transform=ax.get_xaxis_transform(), clip_on=False)
@@ -460,23 +468,25 @@ def law(
 ) -> None:
     """Points on log-log axes, the fitted law, and the predicted one.
 
-    `fit` is a function of x with an estimate `slope`. `predicted` is a function of x, or an
-    exponent, whose line is drawn through the middle of the points.
+    `fit` is a function of x with an estimate `slope`, drawn over its `window`. `predicted` is a
+    function of x, values at x, or an exponent, drawn through the middle of the points.
     """
     xs, mean = curve(ax, y, x, label=label, log="xy", line=False)
-    span = np.geomspace(xs.min(), xs.max(), 200)
-    coord: Any = y[x] if isinstance(y, xr.DataArray) else x
+    ends = xs[xs > 0].min(), xs.max()
+    coord: Any = y[x] if isinstance(y, xr.DataArray | xr.Dataset) else x
     base = rf"$\propto {{{coord.attrs.get('symbol') or 'x'}}}"
-    if fit is not None:
-        e = fit.slope
+    if fit is not None and math.isfinite(fit.slope.value):
+        e, window = fit.slope, getattr(fit, "window", ends)
+        span = np.geomspace(max(ends[0], window[0]), min(ends[1], window[1]), 200)
         text = rf"fit {base}^{{{e.value:.2f}}}$ $[{{{e.low:.2f}}}, {{{e.high:.2f}}}]$"
         ax.plot(span, fit(span), color=GREY, linewidth=0.9, zorder=1.9, label=text)
-    if predicted is not None and not callable(predicted):
+    if isinstance(predicted, int | float):
         ok = mean > 0
         scale = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
-        theory_curve(ax, span, scale * span**predicted, f"theory {base}^{{{predicted:.3g}}}$")
+        text, power = f"theory {base}^{{{predicted:.3g}}}$", float(predicted)
+        theory_curve(ax, np.geomspace(*ends, 200), lambda x: scale * x**power, text)
     elif predicted is not None:
-        theory_curve(ax, span, predicted)
+        theory_curve(ax, np.geomspace(*ends, 200) if callable(predicted) else xs, predicted)
     _close(ax)
 
 
@@ -509,8 +519,10 @@ def _map(
         borders.append(edges(np.sort(at), getattr(ax, f"get_{which}scale")() == "log"))
     a, b = borders
     mean = np.ma.masked_invalid(table["mean"].values)
-    if isinstance(look["norm"], LogNorm):
-        mean = np.ma.maximum(mean, mean[mean > 0].min())
+    if isinstance(look["norm"], LogNorm):  # zeros get the lowest colour
+        positive = mean[mean > 0].compressed()
+        mean = np.ma.maximum(mean, positive.min(initial=1.0 if positive.size == 0 else np.inf))
+        look["norm"] = look["norm"] if positive.size else Normalize()
     mesh = ax.pcolormesh(a, b, mean, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
@@ -560,7 +572,9 @@ def heatmap(
     A quantity with a sign gets a `centre`, and colours that diverge from it.
     """
     norm = LogNorm(*limits) if "z" in log else Normalize(*limits)
-    norm, cmap = (norm, SEQUENTIAL) if centre is None else (CenteredNorm(centre), DIVERGING)
+    if centre is not None and limits == (None, None):
+        norm = CenteredNorm(centre)
+    cmap = SEQUENTIAL if centre is None else DIVERGING
     _colour_bar(ax, _map(ax, z, x, y, log, theory, norm=norm, cmap=cmap), z)
 
 
@@ -574,11 +588,12 @@ def phase_diagram(
     cut: float,
     log: str = "",
     theory: Theory | None = None,
-    boundary: tuple[xr.DataArray, Estimates] | None = None,
+    boundary: xr.Dataset | tuple[xr.DataArray, Estimates] | None = None,
 ) -> None:
     """Where the mean over seeds lies below and above `cut`.
 
-    `boundary` holds the values of x and the measured places of the transition along y.
+    `boundary` holds estimates of the place of the transition along y at values of x: a Dataset
+    of value, low and high, or the coordinate and a list.
     """
     norm = BoundaryNorm([-np.inf, cut, np.inf], 2)
     name = f"${s}" if (s := z.attrs.get("symbol")) else f"{label(z)} $"
@@ -587,9 +602,10 @@ def phase_diagram(
     _map(ax, z, x, y, log, theory, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
     if boundary is not None:
         low, high = ax.get_ylim()
-        bars = [(v, max(a, low), min(b, high)) for v, a, b in boundary[1]]
-        log = log.replace("y", "")
-        curve(ax, bars, boundary[0], label="measured boundary", log=log, line=False)
+        at = boundary if isinstance(boundary, xr.Dataset) else _points(boundary[1], boundary[0])
+        at = at.assign(low=at.low.clip(min=low), high=at.high.clip(max=high))
+        look: dict[str, Any] = dict(label="measured boundary", log=log.replace("y", ""))
+        curve(ax, at, str(at.value.dims[0]), line=False, **look)
 
 
 @_styled
@@ -632,10 +648,8 @@ def check_layout(fig: Figure) -> list[str]:
             drawn += [*names, axis.label, axis.offsetText] if axis.get_visible() else []
         drawn += [t for t in ax.get_children() if isinstance(t, Text | Legend)]
         caps = [c for e in ax.containers if isinstance(e, ErrorbarContainer) for c in e.lines[1]]
-        lines = [
-            a for a in ax.lines if a.get_visible() and a not in caps and np.size(a.get_xdata())
-        ]
-        kinds = len({(str(a.get_color()), a.get_linestyle(), str(a.get_marker())) for a in lines})
+        lines = [a for a in ax.lines if np.size(a.get_xdata()) and a not in caps]
+        kinds = len({f"{a.get_color()} {a.get_linestyle()} {a.get_marker()}" for a in lines})
         kinds += sum(isinstance(c, BarContainer) for c in ax.containers)
         kinds += sum(isinstance(c, PathCollection) for c in ax.collections)
         told = ax.get_legend() or fig.legends or len(ax.texts) >= kinds
@@ -645,17 +659,15 @@ def check_layout(fig: Figure) -> list[str]:
     def name(t: Any) -> str:
         return "a legend" if isinstance(t, Legend) else f"'{t.get_text()}'"
 
-    def clipped(t: Any) -> bool:  # text that its axes cut, where it lies outside
-        return t.get_clip_on() and t.get_clip_box() is not None
-
-    shown = [t for t in drawn if t.get_visible() and len(name(t).strip()) > 2 and not clipped(t)]
-    boxes = [(t, t.get_window_extent()) for t in shown]
+    drawn = [t for t in drawn if t.get_visible() and name(t).strip("' ")]
+    drawn = [t for t in drawn if not (t.get_clip_on() and t.get_clip_box())]  # cut by its axes
+    boxes = [t.get_window_extent() for t in drawn]
     page = fig.bbox.padded(1)
-    for t, box in boxes:
+    for t, box in zip(drawn, boxes, strict=True):
         if not (page.contains(*box.min) and page.contains(*box.max)):
             found.append(f"{name(t)} is cut off at the edge of the figure")
-    level = [(t, b) for t, b in boxes if isinstance(t, Legend) or t.get_rotation() % 90 == 0]
-    for (one, a), (two, b) in itertools.combinations(level, 2):
-        if Bbox.intersection(a.padded(-1.5), b.padded(-1.5)) is not None:
-            found.append(f"{name(one)} overlaps {name(two)}")
+    for (t, a), (u, b) in itertools.combinations(zip(drawn, boxes, strict=True), 2):
+        level = all(isinstance(v, Legend) or v.get_rotation() % 90 == 0 for v in (t, u))
+        if level and Bbox.intersection(a.padded(-1.5), b.padded(-1.5)) is not None:
+            found.append(f"{name(t)} overlaps {name(u)}")
     return found

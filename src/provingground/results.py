@@ -7,7 +7,6 @@ import numpy as np
 import xarray as xr
 
 from provingground.engine import Job, probe_dims
-from provingground.study import Cases, Par, pars
 
 
 def dataset(job: Job) -> xr.Dataset:
@@ -18,7 +17,7 @@ def dataset(job: Job) -> xr.Dataset:
     """
     sweep = job.sweep
     found = job.store.find(sweep.study.name)
-    outer = tuple(len(a.labels) for a in sweep.axes) + (len(sweep.seeds),)
+    outer = (*(len(a.labels) for a in sweep.axes), len(sweep.seeds))
     ids = [cell for point in job.ids for cell in point]
     rows: dict[Any, tuple[list[int], list[int]]] = {}
     chunks = {}
@@ -45,7 +44,9 @@ def dataset(job: Job) -> xr.Dataset:
             flat[name][at] = values
 
     outer_dims = (*(a.name for a in sweep.axes), "seed")
-    variables = {n: ((*outer_dims, *dims[n]), v.reshape(*outer, *v.shape[1:])) for n, v in flat.items()}
+    variables = {
+        n: ((*outer_dims, *dims[n]), v.reshape(*outer, *v.shape[1:])) for n, v in flat.items()
+    }
     finite = np.ones(len(ids), bool)
     for v in (v for v in flat.values() if v.dtype.kind == "f"):
         finite &= np.isfinite(v.reshape(len(ids), -1)).all(axis=1)
@@ -89,20 +90,16 @@ def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
 
 def _describe(ds: xr.Dataset, job: Job) -> None:
     """Labels: coordinates from parameters, variables from the descriptions of the probes."""
+    for par in job.sweep.table.values():
+        if par.name in ds.coords:
+            ds[par.name].attrs = {"long_name": par.says, "symbol": par.symbol}
     for name in {p.program.simulator for p in job.points}:
         simulator = job.study.simulators[name]
-        for par in pars(simulator.config).values():
-            if par.name in ds.coords:
-                ds[par.name].attrs = _words(par)
         for field in simulator.probes.__dataclass_fields__.values():
             if field.name in ds.variables and "says" in field.metadata:
                 about = field.metadata
                 ds[field.name].attrs = {"long_name": about["says"], "symbol": about["symbol"]}
     ds["seed"].attrs = {"long_name": "seed", "symbol": ""}
-
-
-def _words(par: Par) -> dict[str, str]:
-    return {"long_name": par.says, "symbol": par.symbol}
 
 
 def _provenance(chunks: list[Any]) -> dict[str, Any]:
@@ -113,8 +110,3 @@ def _provenance(chunks: list[Any]) -> dict[str, Any]:
         for key in ("version", "jax", "numpy", "device", "backend", "lanes", "fingerprint")
     }
     return {**joined, "seconds": float(sum(a["seconds"] for a in about))}
-
-
-def settings_of(grid: dict[str, Any]) -> dict[str, Any]:
-    """A grid as plain lists, for tables and records."""
-    return {n: list(g.settings) if isinstance(g, Cases) else g for n, g in grid.items()}

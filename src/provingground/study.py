@@ -37,11 +37,11 @@ class Par:
     default: Any
     symbol: str
     says: str
-    low: float | None
-    high: float | None
-    choices: tuple[Any, ...] | None
-    value: bool
-    pad: int | None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] | None = None
+    value: bool = False
+    pad: int | None = None
 
     @property
     def traced(self) -> bool:
@@ -125,7 +125,7 @@ def config(cls: type[T]) -> type[T]:
             object.__setattr__(self, name, p.check(getattr(self, name)))
         object.__setattr__(self, "_sizes", ())
 
-    setattr(cls, "__post_init__", __post_init__)
+    cls.__post_init__ = __post_init__  # pyright: ignore
     made = dataclass(frozen=True, kw_only=True)(cls)
     table = {
         f.name: Par(name=f.name, type=f.type, default=f.default, **f.metadata)  # pyright: ignore
@@ -145,7 +145,7 @@ def config(cls: type[T]) -> type[T]:
         object.__setattr__(cfg, "_sizes", aux[1])
         return cfg
 
-    setattr(made, "pars", table)
+    made.pars = table  # pyright: ignore
     jax.tree_util.register_pytree_node(made, flatten, unflatten)
     return made
 
@@ -204,9 +204,7 @@ class Condition(NamedTuple):
         """How many times over the condition is met (below 1: violated by that factor)."""
         if self.relation == "=":
             return 1.0 if self.left == self.right else 0.0
-        small, large = (
-            (self.left, self.right) if self.relation == "<=" else (self.right, self.left)
-        )
+        small, large = (self.left, self.right) if self.relation == "<=" else (self.right, self.left)
         return math.inf if small <= 0 else large / small
 
     @property
@@ -376,6 +374,20 @@ def cases(settings: Mapping[str, Mapping[str, Any]]) -> Cases:
     return Cases(dict(settings))
 
 
+class Extra(NamedTuple):
+    """An axis that is not itself a parameter."""
+
+    values: list[float]
+    symbol: str
+    says: str
+
+
+def axis(values: Any, symbol: str, says: str) -> Extra:
+    """An axis of a grid in some other variable, which the experiment's `derive` turns into
+    parameters; for instance a ratio that fixes one parameter given the others."""
+    return Extra([float(v) for v in values], symbol, says)
+
+
 @dataclass(frozen=True)
 class Simulator:
     """One way to get the probes: a whole training as a pure function of (cfg, key, data)."""
@@ -385,7 +397,6 @@ class Simulator:
     probes: type
     precision: Literal["float32", "float64"] = "float32"
     says: str = ""
-    host: bool = False
 
 
 @dataclass(frozen=True)
@@ -393,7 +404,8 @@ class Experiment:
     """One figure or table: a grid of trainings, the claims about it, and how it is drawn.
 
     `grid` maps parameters to one value (fixed), several (an axis) or `cases`. It is the
-    `paper` scale; `quick` overrides it (and `seeds`) for the default scale.
+    `paper` scale; `quick` overrides it (and `seeds`) for the default scale. `derive` computes
+    further settings of a point from those on the grid.
     """
 
     name: str
@@ -403,6 +415,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     figure: Callable[[xr.Dataset], Any]
     quick: Mapping[str, Any] = field(default_factory=dict)
+    derive: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None
     simulator: str = ""
     data: str = ""
     paper_only: bool = False

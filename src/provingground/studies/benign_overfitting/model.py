@@ -31,9 +31,11 @@ class Config:
     steps: int = par(2000, "T_{\\max}", "steps at most", low=1)
     record: int = par(2, "n_t", "recorded steps", low=2)
     test_samples: int = par(100, r"N_{\mathrm{test}}", "test samples", low=1)
-    init_scale: float = par(1 / 16, "c_0", "factor on the initial query, key and value weights")
+    init_scale: float = par(1 / 16, "c_0", "factor on the initial W_Q, W_K, W_V", low=0)
     init: str = par("uniform", "W(0)", "initial weights", choices=("uniform", "gaussian"))
-    attention: str = par("trained", "P", "attention weights", choices=("trained", "frozen"))
+    attention_rate: float = par(
+        1.0, r"\eta_P/\eta", "step size of W_Q, W_K over that of W_V", low=0
+    )
     balanced: bool = par(True, "y", "alternating instead of random labels")
     project: bool = par(False, r"\Pi", "noise orthogonal to the signals")
 
@@ -69,7 +71,7 @@ def labels(cfg: Config, key: Key[Array, ""], n: int) -> Float[Array, "N"]:
     return signs(key, (n,))
 
 
-def unit_noise(cfg: Config, key: Key[Array, ""], n: int) -> Float[Array, "N M-1 d"]:
+def unit_noise(cfg: Config, key: Key[Array, ""], n: int) -> Float[Array, "N noise d"]:
     """Noise tokens before their scale, so that cells of one seed share them."""
     z = normal(key, (n, cfg.tokens - 1, cfg.dim))
     return z.at[..., :2].set(0.0) if cfg.project else z
@@ -81,9 +83,7 @@ def token_scale(cfg: Config) -> Float[Array, "M"]:
     return jnp.concatenate([jnp.stack([jnp.asarray(signal_norm(cfg)), cfg.noise_big]), small])
 
 
-def unit_tokens(
-    y: Float[Array, "N"], z: Float[Array, "N M-1 d"]
-) -> Float[Array, "N M d"]:
+def unit_tokens(y: Float[Array, "N"], z: Float[Array, "N noise d"]) -> Float[Array, "N M d"]:
     r"""Section 3: token 1 is the signal ($e_1$ for $y=1$, $e_2$ for $y=-1$), the rest is noise."""
     signal = jnp.stack([y > 0, y < 0], axis=-1).astype(z.dtype)
     signal = jnp.pad(signal, ((0, 0), (0, z.shape[-1] - 2)))
@@ -124,7 +124,7 @@ def unit_weights(cfg: Config, key: Key[Array, ""]) -> Weights:
 def attend(
     q: Float[Array, "M h"], k: Float[Array, "M h"], v: Float[Array, "M"]
 ) -> tuple[Float[Array, ""], Float[Array, "M M"]]:
-    r"""Section 4, eq. (2): $f = \frac1M \sum_l \mathrm{softmax}(q_l k^\top) v$, and the attention."""
+    r"""$f = \frac1M \sum_l \mathrm{softmax}(q_l k^\top) v$, and the attention $P$."""
     p = jax.nn.softmax(q @ k.T, axis=-1)
     return jnp.mean(p @ v), p
 
@@ -199,15 +199,17 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
         f, _ = jax.vmap(network, in_axes=(None, 0))(w, x)
         return mean_over(exists, logistic_loss(y, f))
 
-    frozen = (lambda w: (w.w_q, w.w_k, w.w_o)) if cfg.attention == "frozen" else (lambda w: w.w_o)
+    def slow_attention(g: Weights, _: Weights | None) -> Weights:
+        return eqx.tree_at(lambda g: (g.w_q, g.w_k), g, replace_fn=lambda m: cfg.attention_rate * m)
+
     trace = descend(
         loss,
         weights,
-        optax.sgd(cfg.lr),
+        optax.chain(optax.stateless(slow_attention), optax.sgd(cfg.lr)),
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
         until=lambda value, _: value <= cfg.eps,
-        frozen=frozen,
+        frozen=lambda w: w.w_o,
         probe=lambda w: measure(y, exists, x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o)),
     )
     y_test = labels(cfg, stream(key, "test/label"), cfg.test_samples)
@@ -282,17 +284,16 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
     def at(c: Span) -> Descent:
         return Descent(c, *jax.value_and_grad(loss)(at_tokens(c)))
 
-    attention_lr = 0.0 if cfg.attention == "frozen" else cfg.lr
-    rates = (attention_lr, attention_lr, cfg.lr * jnp.sum(w.w_o**2))
+    attention_lr, value_lr = cfg.attention_rate * cfg.lr, cfg.lr * jnp.sum(w.w_o**2)
 
     def step(state: Descent, t: Int[Array, ""]) -> Descent:
         r"""Descent on the weights is $C \leftarrow C - \eta\, \partial L / \partial (q, k, V)$."""
         c, g = state.coefficients, state.grad
         return at(
             Span(
-                c.query - rates[0] * g.query,
-                c.key - rates[1] * g.key,
-                c.value - rates[2] * g.value,
+                query=c.query - attention_lr * g.query,
+                key=c.key - attention_lr * g.key,
+                value=c.value - value_lr * g.value,
             )
         )
 

@@ -86,7 +86,7 @@ def stage_one_ratio(samples: Any, snr: Any, tokens: Any, c_p: Any) -> Any:
 
 
 def stage_two_score(t: Any, start: Any, curvature: Any) -> Any:
-    r"""Lemma 5.3: $\langle q, k_\pm\rangle - \langle q, k_{n,j}\rangle \ge \log(e^{\Delta_0}+ct^2)$."""
+    r"""Lemma 5.3: $\langle q, k_\pm - k_{n,j}\rangle \ge \log(e^{\Delta_0}+ct^2)$."""
     return np.log(np.exp(start) + curvature * np.asarray(t, float) ** 2)
 
 
@@ -142,7 +142,10 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
         Condition("(4) tokens", m, "<=", 100, "M = O(1)"),
         Condition("(5) read-out, low", w_o, ">=", 0.1, "‖w_O‖ = Θ(1)"),
         Condition("(5) read-out, high", w_o, "<=", 10, "‖w_O‖ = Θ(1)"),
-        Condition("(6) step size", cfg.lr, "<=", small * h**-0.5, "η ≤ min(‖μ‖⁻², σ_p⁻²d⁻¹) d_h^-½"),
+        Condition(
+            "(6) step size", cfg.lr, "<=", small * h**-0.5,
+            "η ≤ min(‖μ‖⁻², σ_p⁻²d⁻¹) d_h^-½",
+        ),
         Condition(
             "(7) value init", sigma, "<=", math.sqrt(small) * h**-0.25 / w_o,
             "σ_V ≤ ‖w_O‖⁻¹ min(‖μ‖⁻¹, σ_p⁻¹d^-½) d_h^-¼",
@@ -156,7 +159,10 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
             "σ_h² ≤ min(‖μ‖⁻², σ_p⁻²d⁻¹) d_h^-½ log^-3/2(6N²M²/δ)",
         ),
         Condition("(9) training loss", cfg.eps, "<=", 1 / polylog, "ε ≤ 1/polylog d"),
-        Condition("(10) big noise", cfg.noise_big, "=", C_P * math.sqrt(m) * cfg.noise, "σ̃_p = 5√M σ_p"),
+        Condition(
+            "(10) big noise", cfg.noise_big, "=", C_P * math.sqrt(m) * cfg.noise,
+            "σ̃_p = 5√M σ_p",
+        ),
     )  # fmt: skip
 
 
@@ -177,8 +183,6 @@ def theory(cfg: Config) -> Prediction:
             "noise_speed": noise_speed,
             "benign_time": benign_time(cfg.lr, cfg.eps, mu2, w2),
             "harmful_time": harmful_time(cfg.lr, cfg.eps, n, cfg.noise**2 * cfg.dim, w2),
-            "stage_one_ratio": stage_one_ratio(
-                n, cfg.snr, cfg.tokens, cfg.noise_big / cfg.noise
-            ),
+            "stage_one_ratio": stage_one_ratio(n, cfg.snr, cfg.tokens, cfg.noise_big / cfg.noise),
         },
     )

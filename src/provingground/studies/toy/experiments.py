@@ -43,9 +43,7 @@ EXPERIMENTS = (
             Claim(
                 "noise_exponent",
                 "the excess risk is quadratic in the noise",
-                measure=lambda ds: stats.power_law(
-                    ds.test_loss.sel(samples=80), "noise"
-                ).slope,
+                measure=lambda ds: stats.power_law(ds.test_loss.sel(samples=80), "noise").slope,
                 within=(1.98, 2.02),
                 source="Theorem 1",
             ),
