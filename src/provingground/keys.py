@@ -60,4 +60,4 @@ def uniform(
 
 def signs(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
     """Fair signs ±1, stable under padding and precision like `normal`."""
-    return jnp.where(jax.random.bits(key, shape) >> 31 == 0, 1.0, -1.0).astype(float)
+    return jnp.where(jax.random.bits(key, shape, jnp.uint32) >> 31 == 0, 1.0, -1.0).astype(float)

@@ -280,11 +280,11 @@ class _LogTicks(ticker.Locator):
     def tick_values(self, vmin: float, vmax: float) -> Any:
         low, high = max(min(vmin, vmax), self.linear, 1e-300), max(vmin, vmax, 1e-299)
         powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        powers = powers[powers % math.ceil(len(powers) / self.most) == 0]
         for heads in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
             ticks = np.outer(10.0**powers, heads).ravel()
             ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
             if len(ticks) >= 3:
+                ticks = ticks[:: math.ceil(len(ticks) / self.most)]
                 return np.concatenate([[0.0], ticks]) if self.linear else ticks
         return ticker.MaxNLocator(4).tick_values(low, high)
 
@@ -339,7 +339,11 @@ def _place(ax: Axes, which: str, coord: xr.DataArray, log: str) -> np.ndarray:
     _name(ax, which, coord)
     axis: Axis = getattr(ax, f"{which}axis")
     if not np.issubdtype(coord.dtype, np.number):
-        axis.set_ticks(range(coord.size), [str(v) for v in coord.values])
+        names = [str(v) for v in coord.values]
+        if which == "x":  # about as many letters as have room
+            letters = max(int(ax.bbox.width / 10 / coord.size), 8)
+            names = [n if "$" in n else textwrap.fill(n, letters) for n in names]
+        axis.set_ticks(range(coord.size), names)
         return np.arange(coord.size, dtype=float)
     v = coord.values.astype(float)
     if which in log:

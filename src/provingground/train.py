@@ -1,6 +1,6 @@
 """The ways weights move: `iterate` a step, `descend` a loss, or `flow` along its gradient."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar
@@ -77,7 +77,7 @@ def iterate(
     *,
     steps: ArrayLike,
     probe: Callable[[State], Any] = lambda state: (),
-    at: ArrayLike | None = None,
+    at: ArrayLike | Sequence[int] | None = None,
     until: Callable[[State], Bool[Array, ""]] | None = None,
 ) -> Trace[State]:
     r"""Repeats $s_{t+1} = \mathrm{step}(s_t, t)$ for `steps` steps, or `until` a condition is met.
@@ -140,7 +140,7 @@ def descend(
     *,
     steps: ArrayLike,
     probe: Callable[[Weights], Any] = lambda weights: (),
-    at: ArrayLike | None = None,
+    at: ArrayLike | Sequence[int] | None = None,
     until: Callable[[Float[Array, ""], Weights], Bool[Array, ""]] | None = None,
     batch: Callable[[Int[Array, ""]], Any] | None = None,
     frozen: Callable[[Weights], Any] | None = None,

@@ -20,7 +20,7 @@ def measured_over_predicted(ds: xr.Dataset) -> Estimate:
 
 def draw(ds: xr.Dataset):
     at = ds.isel(noise=-1)
-    fig, ax = plot.figure(title="Excess risk of least squares", ds=ds)
+    fig, (ax,) = plot.figure(title="Excess risk of least squares")
     plot.law(ax, at.test_loss, "samples", predicted=predicted(at))
     return fig
 

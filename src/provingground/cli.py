@@ -1,0 +1,543 @@
+"""The command line: a thin layer over the Python interface.
+
+Nothing slow is imported before a command needs it, so that `proving --help` answers at once.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from provingground import __version__
+from provingground.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from provingground.store import Store
+    from provingground.study import Verdict
+
+app = typer.Typer(
+    name="proving",
+    help="Run, check and draw the learning theory of transformers.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Target = Annotated[str, typer.Argument(metavar="STUDY/EXPERIMENT", show_default=False)]
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[STUDY[/EXPERIMENT] ...]", help="Default: all.", show_default=False),
+]
+ScaleOption = Annotated[str, typer.Option(help="quick, or paper (the paper's sizes).")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUES",
+        help="Fix a parameter (v), or sweep it: v1,v2,... or lo:hi:n or lo:hi:nlog. Repeatable.",
+        show_default=False,
+    ),
+]
+SeedsOption = Annotated[int | None, typer.Option(help="Number of seeds.", show_default=False)]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of results. Default: $PROVING_STORE, else the user's data folder.",
+        show_default=False,
+    ),
+]
+LanesOption = Annotated[
+    int | None,
+    typer.Option(help="Trainings per call. Default: by rule and measurement.", show_default=False),
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Allow more than a million cells.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"proving {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    study_path: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a study of your own. Repeatable.", show_default=False),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if study_path:
+        paths = [os.environ.get("PROVING_STUDIES", ""), *map(str, study_path)]
+        os.environ["PROVING_STUDIES"] = os.pathsep.join(filter(None, paths))
+
+
+# --------------------------------------------------------------------------- looking
+
+
+@app.command("list")
+def list_studies() -> None:
+    """List the studies with their experiments."""
+    from rich.table import Table
+
+    from provingground import api
+
+    table = Table("study", "paper", "experiments", box=None, pad_edge=False)
+    for study in api.studies().values():
+        table.add_row(study.name, study.title, " ".join(e.name for e in study.experiments))
+    _console().print(table)
+
+
+@app.command()
+def show(
+    target: Annotated[str, typer.Argument(metavar="STUDY[/EXPERIMENT]", show_default=False)],
+    scale: ScaleOption = "quick",
+    store: StoreOption = None,
+) -> None:
+    """Show a study (paper, parameters, experiments) or an experiment (grid, claims, forecast)."""
+    name, _, experiment = target.partition("/")
+    if experiment:
+        _show_experiment(name, experiment, scale, store)
+    else:
+        _show_study(name)
+
+
+def _show_study(name: str) -> None:
+    from rich.table import Table
+
+    from provingground import api
+    from provingground.study import pars
+
+    study, out = api.study(name), _console()
+    out.print(f"{study.name}: {study.title}\n{study.cite}\n")
+    table = Table("experiment", "cells (quick)", "cells (paper)", "claims", "says", box=None)
+    for e in study.experiments:
+        cells = [
+            "-"
+            if s == "quick" and e.paper_only
+            else str(api.grid.plan(study, e, s, yes=True).cells)
+            for s in api.SCALES
+        ]
+        table.add_row(e.name, *cells, str(len(e.claims)), e.says)
+    out.print(table)
+    for which, simulator in study.simulators.items():
+        out.print(f"\nsimulator {which}  {simulator.says}  ({simulator.precision})")
+        table = Table("parameter", "symbol", "default", "takes", "is", box=None)
+        for p in pars(simulator.config).values():
+            default = f"{p.default:g}" if isinstance(p.default, float) else str(p.default)
+            table.add_row(p.name, p.symbol, default, p.allowed, p.says)
+        out.print(table)
+
+
+def _show_experiment(name: str, experiment: str, scale: str, store: Path | None) -> None:
+    from rich.table import Table
+
+    from provingground import api
+    from provingground.engine import device_name
+
+    job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
+    sweep, out = job.sweep, _console()
+    out.print(f"{sweep.study.name}/{sweep.experiment.name}: {sweep.experiment.says}\n")
+    table = Table("axis", "values", box=None)
+    for a in sweep.axes:
+        labels = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in a.labels]
+        table.add_row(a.name, ", ".join(labels))
+    table.add_row("seed", f"{len(sweep.seeds)} seeds")
+    for fixed, value in sweep.fixed.items():
+        table.add_row(
+            f"{fixed} (fixed)", f"{value:.6g}" if isinstance(value, float) else str(value)
+        )
+    out.print(table)
+    forecast = job.forecast(measure=True)
+    out.print(
+        f"\n{forecast.cells} cells, {forecast.stored} stored, {forecast.programs} programs to "
+        f"compile, {forecast.lanes} lanes on {device_name()}; "
+        f"about {_duration(forecast.seconds)} of training for the rest"
+    )
+    if forecast.stored < forecast.cells:
+        table = Table("claim", "source", "bound", "says", box=None)
+        for c in sweep.experiment.claims_at(sweep.scale):
+            table.add_row(c.name, c.source, _bound(c.within), c.says)
+        out.print("\n", table)
+        return
+    verdicts = api.verdicts(sweep.study, sweep.experiment, api.dataset(job))
+    _print_verdicts(verdicts)
+    for v in (v for v in verdicts if v.verdict == "unknown"):
+        need = v.seeds_needed
+        out.print(f"{v.claim}: " + (f"about {need} seeds would decide it" if need else
+                                     "more seeds alone would not decide it"))  # fmt: skip
+
+
+@app.command()
+def conditions(
+    study: Annotated[str, typer.Argument(metavar="STUDY", show_default=False)],
+    set_: SetOption = None,
+) -> None:
+    """Each condition of the theorem at a setting: both sides, margin, satisfied or not."""
+    from rich.table import Table
+
+    from provingground import api
+    from provingground.grid import parse_values
+    from provingground.study import pars
+
+    owner = api.study(study)
+    table = pars(owner.simulator()[1].config)
+    settings = _settings(set_, table, parse_values)
+    for name, value in settings.items():
+        if isinstance(value, list):
+            raise InputError(f"conditions takes one value for {name}, not {len(value)}")
+    cfg = owner.simulator()[1].config(**settings)
+    prediction = owner.theory(cfg)
+    shown = Table("condition", "left", "", "right", "margin", "satisfied", "in words", box=None)
+    for c in prediction.conditions:
+        shown.add_row(c.name, f"{c.left:.4g}", c.relation, f"{c.right:.4g}", f"{c.margin:.3g}",
+                      "yes" if c.satisfied else "no", c.says)  # fmt: skip
+    out = _console()
+    out.print(shown)
+    out.print()
+    for name, value in prediction.values.items():
+        out.print(f"{name} = {value:.6g}")
+
+
+# --------------------------------------------------------------------------- running
+
+
+@app.command()
+def run(
+    target: Target,
+    scale: ScaleOption = "quick",
+    set_: SetOption = None,
+    seeds: SeedsOption = None,
+    lanes: LanesOption = None,
+    store: StoreOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the Dataset to this netCDF file.", show_default=False)
+    ] = None,
+    yes: YesOption = False,
+) -> None:
+    """Run what is missing of an experiment."""
+    from provingground import api
+
+    if out is not None and not out.resolve().parent.is_dir():
+        raise InputError(f"the folder of {out} does not exist")
+    job = _job(target, scale, set_, seeds, lanes, store, yes)
+    forecast = job.forecast()
+    left = forecast.cells - forecast.stored
+    _say(
+        f"{forecast.cells} cells, {forecast.stored} stored, {left} to run in {forecast.programs} "
+        f"programs" + (f", about {_duration(forecast.seconds)}" if forecast.seconds else "")
+    )
+    start = time.perf_counter()
+    ds = api.finish(job)
+    _report_quarantine(job.store)
+    _say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
+    if ds.attrs["diverged"]:
+        _say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
+    if out is not None:
+        ds.to_netcdf(out, engine="scipy")
+        _say(f"wrote {out}")
+    else:
+        typer.echo(str(ds))
+
+
+@app.command()
+def check(
+    targets: Targets = None,
+    scale: ScaleOption = "quick",
+    headline: Annotated[
+        bool, typer.Option("--headline", help="Only the first experiment of each study.")
+    ] = False,
+    set_: SetOption = None,
+    seeds: SeedsOption = None,
+    lanes: LanesOption = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the verdicts as JSON.", show_default=False)
+    ] = None,
+) -> None:
+    """Run what is missing and judge the claims.
+
+    Exit code 0 when nothing surprises, 1 on a surprise or an undecided headline claim.
+    """
+    from provingground import api
+    from provingground.atlas.records import verdict_record
+    from provingground.engine import device_name
+
+    chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
+    start = time.perf_counter()
+    verdicts, provenance = [], {}
+    for owner, experiment in chosen:
+        job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, store, False)
+        ds = api.finish(job)
+        _report_quarantine(job.store)
+        verdicts += api.verdicts(owner, experiment, ds)
+        provenance[f"{owner.name}/{experiment.name}"] = dict(ds.attrs)
+    record = verdict_record(
+        verdicts,
+        scale=scale,
+        seconds=round(time.perf_counter() - start, 3),
+        device=device_name(),
+    )
+    if save is not None:
+        saved = record | {"provenance": provenance}
+        save.write_text(json.dumps(saved, indent=1, default=str) + "\n")
+    if as_json:
+        typer.echo(json.dumps(record))
+    else:
+        _print_verdicts(verdicts)
+        _say(f"{len(verdicts)} claims in {_duration(record['seconds'])}")
+    if any(v.trouble for v in verdicts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def figure(
+    target: Target,
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .pdf file.", show_default=False)],
+    scale: ScaleOption = "quick",
+    set_: SetOption = None,
+    seeds: SeedsOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Draw the figure of an experiment from stored results."""
+    from provingground import api, plot
+    from provingground.errors import unknown
+
+    if out.suffix not in (kinds := (".png", ".svg", ".pdf")):
+        raise unknown("image format", out.suffix, kinds)
+    job = _job(target, scale, set_, seeds, None, store, True, trace=False)
+    ds = api.dataset(job)
+    if ds.attrs["missing"]:
+        raise RunError(
+            f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
+            f"run `proving run {target}` with the same options first"
+        )
+    plot.save(job.sweep.experiment.figure(ds), out)
+    _say(f"wrote {out}")
+
+
+@app.command()
+def report(
+    targets: Targets = None,
+    scale: ScaleOption = "quick",
+    headline: Annotated[
+        bool, typer.Option("--headline", help="Only the first experiment of each study.")
+    ] = False,
+    store: StoreOption = None,
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+) -> None:
+    """Write one HTML file with all verdicts and figures, from stored results."""
+    from provingground import api
+    from provingground.atlas.render import Entry
+    from provingground.atlas.render import report as render
+
+    entries, left_out = [], []
+    for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
+        try:
+            ds = api.load(owner, experiment.name, scale=scale, store=store)  # pyright: ignore
+        except RunError:
+            left_out.append(f"{owner.name}/{experiment.name}")
+            continue
+        if ds.attrs["missing"]:
+            left_out.append(f"{owner.name}/{experiment.name}")
+            continue
+        entries.append(Entry(owner, experiment, ds, api.verdicts(owner, experiment, ds)))
+    if left_out:
+        _say(f"not in the report, since not (wholly) stored: {', '.join(left_out)}")
+    if not entries:
+        raise RunError("nothing to report: run `proving check` first")
+    out.write_text(render(entries, scale=scale), encoding="utf-8")
+    typer.echo(f"report: {out.resolve()}")
+
+
+# --------------------------------------------------------------------------- keeping
+
+
+@app.command()
+def verify(
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY ...]", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Rerun a few stale cells and keep all if they agree."),
+    ] = False,
+) -> None:
+    """Check every file of the store; after an upgrade, adopt results that still agree."""
+    from provingground import api, upkeep
+    from provingground.store import Store
+
+    kept = Store() if store is None else Store(store)
+    names = studies or [s for s in (*api.studies(), "toy") if (kept.path / s).is_dir()]
+    for name in names:
+        state = upkeep.verify(api.study(name), kept, adopt=adopt)
+        typer.echo(
+            f"{name}: {state.chunks} files, {state.cells} cells, {state.stale} stale"
+            + (f", {state.adopted} adopted, {state.refused} differ" if adopt else "")
+        )
+    _report_quarantine(kept)
+    if kept.quarantined:
+        raise typer.Exit(3)
+
+
+@app.command()
+def diff(
+    a: Annotated[Path, typer.Argument(help="A Dataset (.nc) or a record of verdicts (.json).")],
+    b: Annotated[Path, typer.Argument(help="Another of the same kind.")],
+) -> None:
+    """Compare two results: what changed in settings and numbers."""
+    from provingground import upkeep
+
+    lines = upkeep.difference(a, b)
+    typer.echo("\n".join(lines) if lines else "no difference")
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the study, in letters, digits and _.")],
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),
+) -> None:
+    """Start a study of your own from the skeleton."""
+    from provingground import upkeep
+
+    path = upkeep.scaffold(name, folder)
+    typer.echo(
+        f"made {path}\n"
+        f"try:  proving --study-path {path} check {name}\n"
+        f"or install it (pip install {path.parent}) and it is found by its entry point"
+    )
+
+
+# --------------------------------------------------------------------------- helpers
+
+
+def _job(
+    target: str,
+    scale: str,
+    set_: list[str] | None,
+    seeds: int | None,
+    lanes: int | None,
+    store: Any,
+    yes: bool,
+    trace: bool = True,
+) -> Any:
+    from provingground import api
+    from provingground.grid import parse_values
+
+    plain = api.job(target, scale=scale, store=store, yes=True, trace=trace)  # pyright: ignore
+    settings = _settings(set_, plain.sweep.table, parse_values, plain.sweep.axes)
+    return api.job(
+        target,
+        scale=scale,  # pyright: ignore[reportArgumentType]
+        seeds=seeds,
+        lanes=lanes,
+        store=store,
+        yes=yes,
+        trace=trace,
+        settings=settings,
+    )
+
+
+def _settings(
+    given: list[str] | None, table: Any, parse: Callable[..., Any], axes: Any = ()
+) -> dict[str, Any]:
+    """`--set name=values` as a dict of values; labels of cases are taken as they are."""
+    from provingground.errors import unknown
+
+    found: dict[str, Any] = {}
+    cases = {a.name for a in axes if a.name not in table}
+    for text in given or []:
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise InputError(f"--set {text} is not understood: write NAME=VALUES")
+        if name in cases:
+            found[name] = values.split(",")
+        elif name not in table:
+            raise unknown("parameter", name, (*table, *cases))
+        else:
+            found[name] = parse(table[name], values)
+    return found
+
+
+def _print_verdicts(verdicts: "list[Verdict]") -> None:
+    from rich.table import Table
+
+    marks = {"holds": "✓ holds", "fails": "✗ fails", "unknown": "? unknown"}
+    table = Table("claim", "measured", "bound", "verdict", "", "says", box=None, pad_edge=False)
+    for v in verdicts:
+        table.add_row(
+            f"{v.study}/{v.experiment}/{v.claim}",
+            str(v.estimate),
+            _bound(v.within),
+            marks[v.verdict],
+            "SURPRISE" if v.surprise else "as expected" if v.expected == "fails" else "",
+            f"{v.says}. {v.note}" if v.note else v.says,
+        )
+    _console().print(table)
+
+
+def _bound(within: tuple[float, float]) -> str:
+    low, high = within
+    if high == float("inf"):
+        return f"> {low:g}"
+    return f"{low:g} to {high:g}"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "an unknown time"
+    if seconds < 100:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _report_quarantine(store: "Store") -> None:
+    for line in store.quarantined:
+        _say(f"quarantined {line}")
+
+
+def main() -> None:
+    """The entry point: exit code 2 for bad input, 3 for a failed run (1 is a check's verdict)."""
+    try:
+        app()
+    except InputError as error:
+        _say(f"proving: {error}")
+        sys.exit(2)
+    except RunError as error:
+        _say(f"proving: {error}")
+        sys.exit(3)
+    except KeyboardInterrupt:
+        _say("proving: interrupted; finished cells are stored, run again to go on")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

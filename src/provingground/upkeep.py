@@ -1,0 +1,216 @@
+"""Keeping results and starting studies: `verify`, `diff` and `new`."""
+
+import json
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from provingground import engine
+from provingground.errors import InputError
+from provingground.grid import Point, Program
+from provingground.store import Chunk, Store
+from provingground.study import Study, pars
+
+CELLS_TO_RERUN = 3
+TOLERANCE = {"float32": 1e-3, "float64": 1e-8}
+
+# ------------------------------------------------------------------------------- verify
+
+
+class State(NamedTuple):
+    """What a check of one study's files found."""
+
+    chunks: int
+    cells: int
+    stale: int
+    adopted: int
+    refused: int
+
+
+def verify(study: Study, store: Store, adopt: bool = False) -> State:
+    """Reads every file of a study (unsound ones are quarantined) and counts stale cells.
+
+    Cells are stale when their program is not the one of today's sources and libraries. With
+    `adopt` a few of them are run again; if all agree within the tolerance, the new program
+    takes over the name, and so the results, of the old one.
+    """
+    groups: dict[tuple[Program, str], list[Chunk]] = {}
+    chunks = list(store.chunks(study.name))
+    for chunk in chunks:
+        name = _program(chunk), chunk.about["fingerprint"]
+        groups.setdefault(name, []).append(chunk)
+    stale = adopted = refused = 0
+    current: set[tuple[Program, str]] = set()
+    for (program, known), members in groups.items():
+        point = _point(study, program, members[0], 0)
+        if point is not None and engine.fingerprint(study, point, store) == known:
+            current.add((program, known))
+            continue
+        cells = sum(len(c.cells) for c in members)
+        stale += cells
+        if not adopt:
+            continue
+        fresh = any(p == program for p, _ in current)
+        if point is None or fresh or not _agree(study, program, members):
+            refused += cells
+        else:
+            name = engine.fingerprint_name(study, program)
+            store.set_note("fingerprints", name, known)
+            current.add((program, known))
+            adopted += cells
+    return State(len(chunks), sum(len(c.cells) for c in chunks), stale, adopted, refused)
+
+
+def _program(chunk: Chunk) -> Program:
+    """The program of a chunk, from its JSON record."""
+    p = chunk.about["program"]
+    pairs = {k: tuple((n, v) for n, v in p[k]) for k in ("shape", "sizes")}
+    return Program(p["simulator"], p["precision"], p["data"], **pairs)
+
+
+def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | None:
+    """The setting of a stored cell; None if today's study has no such parameters."""
+    simulator = study.simulators.get(program.simulator)
+    if simulator is None:
+        return None
+    settings = dict(program.shape)
+    for name, p in pars(simulator.config).items():
+        if p.traced:
+            if f"config_{name}" not in chunk.probes:
+                return None
+            value = float(chunk.probes[f"config_{name}"].values[row])
+            settings[name] = int(value) if p.type is int else value
+    try:
+        return Point(program, simulator.config(**settings), ())
+    except (TypeError, InputError):
+        return None
+
+
+def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
+    """Whether some cells, run again one by one, give what is stored."""
+    places = [(c, row) for c in chunks for row in range(len(c.cells))]
+    chosen = places[:: max(1, len(places) // CELLS_TO_RERUN)][:CELLS_TO_RERUN]
+    for chunk, row in chosen:
+        point = _point(study, program, chunk, row)
+        assert point is not None
+        again = engine.single(study, point, int(chunk.probes["config_seed"].values[row]))
+        for name, value in again.items():
+            close = name in chunk.probes and np.allclose(
+                np.asarray(value, float),
+                np.asarray(chunk.probes[name].values[row], float),
+                rtol=TOLERANCE[program.precision],
+                atol=TOLERANCE[program.precision],
+                equal_nan=True,
+            )
+            if not close:
+                return False
+    return True
+
+
+# --------------------------------------------------------------------------------- diff
+
+
+def difference(a: Path, b: Path) -> list[str]:
+    """What changed from one saved Dataset (.nc) or verdict record (.json) to another."""
+    for path in (a, b):
+        if not path.is_file():
+            raise InputError(f"no such file: {path}")
+    if a.suffix != b.suffix or a.suffix not in (".nc", ".json"):
+        raise InputError(f"diff compares two .nc or two .json files, not {a.name} and {b.name}")
+    if a.suffix == ".json":
+        return _record_difference(_json(a), _json(b))
+    return _dataset_difference(_dataset(a), _dataset(b))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text())
+        return {"/".join((v["study"], v["experiment"], v["claim"])): v for v in record["verdicts"]}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is not a record of verdicts") from None
+
+
+def _dataset(path: Path) -> xr.Dataset:
+    if path.read_bytes()[:3] != b"CDF":
+        raise InputError(f"{path} is not a netCDF-3 file")
+    with xr.open_dataset(path, engine="scipy") as ds:
+        return ds.load()
+
+
+def _record_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    lines = [f"{n}: only in the first" for n in a if n not in b]
+    lines += [f"{n}: only in the second" for n in b if n not in a]
+    for name in (n for n in a if n in b):
+        for key in ("verdict", "expected", "within", "value", "low", "high", "cells", "diverged"):
+            if a[name].get(key) != b[name].get(key):
+                lines.append(f"{name}: {key} {a[name].get(key)} -> {b[name].get(key)}")
+    return lines
+
+
+def _dataset_difference(a: xr.Dataset, b: xr.Dataset) -> list[str]:
+    lines = [
+        f"{key}: {a.attrs.get(key)} -> {b.attrs.get(key)}"
+        for key in sorted({*a.attrs, *b.attrs} - {"seconds"})
+        if a.attrs.get(key) != b.attrs.get(key)
+    ]
+    for name in sorted({*map(str, a.variables), *map(str, b.variables)}):
+        if name not in a.variables or name not in b.variables:
+            lines.append(f"{name}: only in the {'first' if name in a.variables else 'second'}")
+        elif a[name].dtype.kind in "SUO":
+            if not a[name].equals(b[name]):
+                lines.append(f"{name}: labels differ")
+        else:
+            x, y = xr.align(a[name].astype(float), b[name].astype(float), join="inner")
+            if x.shape != a[name].shape or y.shape != b[name].shape:
+                lines.append(f"{name}: compared on the {x.size} common entries")
+            gap = abs(x - y)
+            if x.size and not x.equals(y):
+                lines.append(f"{name}: differs by at most {float(gap.max()):.3g}, "
+                             f"on average {float(gap.mean()):.3g}")  # fmt: skip
+    return lines
+
+
+# ---------------------------------------------------------------------------------- new
+
+PROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{name}"
+version = "0.1.0"
+dependencies = ["provingground"]
+
+[project.entry-points."provingground.studies"]
+{name} = "{name}:STUDY"
+
+[tool.setuptools]
+packages = ["{name}"]
+"""
+
+
+def scaffold(name: str, folder: Path) -> Path:
+    """Copies the skeleton study into `folder/name`, as a package with its own entry point."""
+    from provingground.studies import SKELETON, STUDIES
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise InputError(f"'{name}' is no name for a study: use a-z, 0-9 and _, a letter first")
+    if name in (*STUDIES, SKELETON):
+        raise InputError(f"there is a study '{name}' already")
+    home = folder.expanduser() / name
+    if home.exists():
+        raise InputError(f"{home} exists already; nothing was written")
+    package = home / name
+    package.mkdir(parents=True)
+    (home / "pyproject.toml").write_text(PROJECT.format(name=name))
+    for source in files("provingground.studies").joinpath(SKELETON).iterdir():
+        if source.name.endswith((".py", ".md")):
+            text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')
+            (package / source.name).write_text(text.replace(f"`{SKELETON}`", f"`{name}`"))
+    return package

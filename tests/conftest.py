@@ -1,0 +1,31 @@
+"""Tests run with strict promotion of dtypes and ranks, each session with a store of its own."""
+
+import os
+import tempfile
+
+# Before anything imports jax: subprocesses of tests inherit these too.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["PROVING_STORE"] = tempfile.mkdtemp(prefix="proving-tests-")
+
+import hypothesis
+import jax
+import pytest
+
+from provingground.store import Store
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
+hypothesis.settings.load_profile("ci")
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def shared_store() -> Store:
+    """One store for tests that only need results to be there."""
+    return Store()
