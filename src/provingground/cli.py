@@ -492,6 +492,8 @@ def _bound(within: tuple[float, float]) -> str:
     low, high = within
     if high == float("inf"):
         return f"> {low:g}"
+    if low == -float("inf"):
+        return f"< {high:g}"
     return f"{low:g} to {high:g}"
 
 

@@ -111,26 +111,26 @@ def iterate(
 
         return jax.lax.scan(advance, (jnp.array(0, jnp.int32), state), at)
 
-    if _lane_mode.get() == "serial" and tape is None:
-        loop = _one_lane_after_another(loop, state)
-    (t, last), probes = loop(jax.tree.map(jnp.asarray, state))
+    (t, last), probes = by_lane(loop, state)
     trace = Trace(last=last, probes=probes, step=at, stopped_at=t)
     if tape is not None:
         tape.append(trace)
     return trace
 
 
-def _one_lane_after_another(loop: Callable, state: Any) -> Callable:
-    """`loop`, but batching it runs a loop over the lanes instead of lanes in step.
+def by_lane(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)`, but where lanes are serial, batching it loops over the lanes.
 
-    Under `vmap` whatever surrounds a training (drawing weights and data, products with shared
-    matrices) is batched or shared, while the training itself keeps its own number of steps and
-    its working set in cache.
+    Under `vmap` whatever surrounds it (drawing weights and data, products with shared matrices)
+    is batched or shared, while each lane's own work, such as a training with its own number of
+    steps or a large intermediate result, stays in cache.
     """
-    closed = eqx.filter_closure_convert(loop, jax.tree.map(jnp.asarray, state))
+    args = jax.tree.map(jnp.asarray, args)
+    if _lane_mode.get() == "wide" or _tape.get() is not None:
+        return function(*args)
+    closed = eqx.filter_closure_convert(function, *args)
     arrays, rest = eqx.partition(closed, eqx.is_array)
-    mapped = sequential_vmap(lambda arrays, state: eqx.combine(arrays, rest)(state))
-    return lambda state: mapped(arrays, state)
+    return sequential_vmap(lambda arrays, args: eqx.combine(arrays, rest)(*args))(arrays, args)
 
 
 def descend(

@@ -101,12 +101,13 @@ def draw_phases(ds: xr.Dataset):
     return fig
 
 
+QUICK_SNR = list(snr_of(np.geomspace(10, 100, 13)))
 FIGURE_1 = dict(
     grid={"samples": list(range(2, 21)), "snr": list(snr_of(SIGNAL_NORMS))},
     seeds=8,
     quick={
-        "samples": [6, 8, 12, 16, 20],
-        "snr": list(snr_of(np.geomspace(10, 100, 13))),
+        "samples": [6, 8, 12, 20],
+        "snr": QUICK_SNR,
         "seeds": 6,
     },
 )
@@ -134,14 +135,14 @@ FIG1B = Experiment(
             "sides_paper",
             "cells lie on the predicted side of N SNR^2 = 1000",
             measure=on_side(1000),
-            within=(0.93, 1),
+            within=(0.93, inf),
             source="Figure 1(b)",
         ),
         Claim(
             "sides_derived",
             "cells lie on the predicted side of R = 2, i.e. N SNR^2 = 800",
             measure=on_side(800),
-            within=(0.93, 1),
+            within=(0.93, inf),
             source="boundary derived from Lemma 5.1",
         ),
     ),
@@ -157,7 +158,7 @@ FIG1A = Experiment(
             "falls_with_ratio",
             "the test loss falls with R = N |mu|^2 / (big noise)^2 d (rank correlation)",
             measure=lambda ds: stats.rank_correlation(ds.test_loss, ratio(ds)),
-            within=(-1, -0.9),
+            within=(-inf, -0.9),
             source="Figure 1(a)",
         ),
         Claim(
@@ -171,14 +172,14 @@ FIG1A = Experiment(
             "benign_loss",
             "far above the boundary (R > 6) the test loss is small",
             measure=lambda ds: mean_where(ds.test_loss, ratio(ds) > 6),
-            within=(0, CUT),
+            within=(-inf, CUT),
             source="Theorem 4.1",
         ),
         Claim(
             "harmful_is_margin",
             "harmful overfitting costs margin, not accuracy: the test error is about zero",
             measure=harmful_error,
-            within=(0, 0.05),
+            within=(-inf, 0.05),
             source="found here",
         ),
     ),
@@ -204,7 +205,7 @@ def numerics_claims() -> tuple[Claim, ...]:
                 f"exponent_{name}",
                 f"the boundary's exponent is -1/2 ({label})",
                 measure=slope,
-                within=(-0.65, -0.35),
+                within=(-0.6, -0.4),
                 source="Theorems 4.1 and 4.2",
             ),
             Claim(
@@ -248,14 +249,14 @@ NUMERICS = Experiment(
         "snr": list(snr_of(np.geomspace(25, 100, 12))),
     },
     seeds=8,
-    quick={"samples": [8, 16], "snr": list(snr_of(np.geomspace(36, 100, 7))), "seeds": 5},
+    quick={"samples": [8, 20], "snr": QUICK_SNR[6:], "seeds": 6},
     claims=(
         *numerics_claims(),
         Claim(
             "rounding",
             "single and double precision give the same test loss",
             measure=rounding,
-            within=(0, 1e-3),
+            within=(-inf, 1e-3),
             source="numerics",
         ),
     ),
@@ -374,7 +375,7 @@ def test_loss(ds: xr.Dataset, attention: str) -> xr.DataArray:
 FIG3 = Experiment(
     "fig3",
     says="Benign regime: attention, query-key products and values of signal and noise in time.",
-    grid={**DYNAMICS, **BENIGN, "steps": 200, "record": 201, "attention": ATTENTION},
+    grid={**DYNAMICS, **BENIGN, "steps": 160, "record": 161, "attention": ATTENTION},
     seeds=16,
     claims=(
         *dynamics_claims("signal", "noise", "Figure 3, Lemmas 5.2 and 5.3"),
@@ -382,7 +383,7 @@ FIG3 = Experiment(
             "benign_test_loss",
             "the test loss is small",
             measure=lambda ds: stats.mean(test_loss(ds, "trained")),
-            within=(0, 0.1),
+            within=(-inf, 0.1),
             source="Theorem 4.1, Figure 3",
         ),
         Claim(
@@ -412,7 +413,7 @@ FIG3 = Experiment(
 FIG4 = Experiment(
     "fig4",
     says="Harmful regime: attention, query-key products and values of signal and noise in time.",
-    grid={**DYNAMICS, **HARMFUL, "steps": 200, "record": 201, "attention": ATTENTION},
+    grid={**DYNAMICS, **HARMFUL, "steps": 160, "record": 161, "attention": ATTENTION},
     seeds=16,
     claims=(
         *dynamics_claims("noise", "signal", "Figure 4, Appendix E"),
@@ -427,7 +428,7 @@ FIG4 = Experiment(
             "harmful_test_error",
             "yet the test error is zero",
             measure=lambda ds: stats.mean(ds.test_error.sel(attention="trained")),
-            within=(0, 0.01),
+            within=(-inf, 0.01),
             source="found here",
         ),
         Claim(
@@ -547,7 +548,7 @@ COLLAPSE = Experiment(
             "ratio_high",
             "the critical R is below 3 in every variation",
             measure=lambda ds: stats.worst([r for r, _ in critical_points(ds).values()], "high"),
-            within=(0, 3),
+            within=(-inf, 3),
             source="boundary derived from Lemma 5.1",
         ),
         Claim(
@@ -667,13 +668,13 @@ STAGES = Experiment(
         "regime": cases({"benign": BENIGN, "harmful": HARMFUL}),
     },
     seeds=8,
-    quick={"seeds": 4},
+    quick={"lr": [0.02, 0.01], "steps": 700, "record": 701, "seeds": 4},
     claims=(
         Claim(
             "step_invariance",
             "eta T depends on the step size by less than 2%",
             measure=step_invariance,
-            within=(0, 0.02),
+            within=(-inf, 0.02),
             source="Theorems 4.1 and 4.2",
         ),
         Claim(
@@ -687,14 +688,14 @@ STAGES = Experiment(
             "time_exponent_high",
             "T grows with 1/eps with an exponent of at most 1",
             measure=lambda ds: stats.worst(local_exponent(ds), "high"),
-            within=(0, 1.0),
+            within=(-inf, 1.0),
             source="Theorems 4.1 and 4.2",
         ),
         Claim(
             "late_log",
             "late values grow with the logarithm of time (correlation)",
             measure=log_growth,
-            within=(0.999, 1),
+            within=(0.999, inf),
             source="Lemma 5.4",
         ),
     ),

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, descend, iterate, log_steps
+from provingground.train import Trace, by_lane, descend, iterate, log_steps
 
 
 @config
@@ -106,19 +106,15 @@ def unit_weights(cfg: Config, key: Key[Array, ""]) -> Weights:
     Uniform in $\pm 1/\sqrt{\text{fan-in}}$, or normal of the same variance.
     """
 
-    def draw(name: str, shape: tuple[int, ...]) -> Array:
-        bound = shape[0] ** -0.5
-        if cfg.init == "uniform":
-            return uniform(stream(key, name), shape, -bound, bound)
-        return normal(stream(key, name), shape) * (bound / 3**0.5)
-
     d, h, v = cfg.dim, cfg.key_width, cfg.value_width
-    return Weights(
-        w_q=draw("init/query", (d, h)),
-        w_k=draw("init/key", (d, h)),
-        w_v=draw("init/value", (d, v)),
-        w_o=draw("init/output", (v,)),
+    shape = (d + 1, 2 * h + v)  # one draw for all of them: programs with few draws compile fast
+    u = (
+        uniform(stream(key, "init"), shape, -1.0, 1.0)
+        if cfg.init == "uniform"
+        else normal(stream(key, "init"), shape) / 3**0.5
     )
+    w_q, w_k, w_v = jnp.split(u[:d] / d**0.5, [h, 2 * h], axis=1)
+    return Weights(w_q, w_k, w_v, u[d, :v] / v**0.5)
 
 
 def attend(
@@ -311,13 +307,16 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
     z_test = unit_noise(cfg, stream(key, "test/noise"), cfg.test_samples)
     x = unit_tokens(y_test, z_test).reshape(-1, cfg.dim)
     x_scale = jnp.tile(token_scale(cfg), cfg.test_samples)[:, None]
-    overlap = x @ unit.T
-    tested = jax.tree.map(
-        lambda m, c: (x_scale * (cfg.init_scale * (x @ m) + overlap @ (scale * c))).reshape(
-            cfg.test_samples, cfg.tokens, -1
-        ),
-        start,
-        trace.last.coefficients,
-    )
-    f, _ = jax.vmap(attend)(tested.query, tested.key, tested.value[..., 0])
+    x_start, overlap = jax.tree.map(lambda m: x @ m, start), x @ unit.T
+
+    def outputs(c: Span) -> Float[Array, "test"]:
+        rows = jax.tree.map(
+            lambda m, c: x_scale * (cfg.init_scale * m + overlap @ (scale * c)), x_start, c
+        )
+        q, k, v = (
+            r.reshape(cfg.test_samples, cfg.tokens, -1) for r in (rows.query, rows.key, rows.value)
+        )
+        return jax.vmap(attend)(q, k, v[..., 0])[0]
+
+    f = by_lane(outputs, trace.last.coefficients)
     return report(trace, w.w_o, y_test, f)

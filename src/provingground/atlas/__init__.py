@@ -1,0 +1,1 @@
+"""What is made of Datasets and verdicts for readers: the report, and records as JSON."""

@@ -1,0 +1,284 @@
+"""The report: verdicts, figures and provenance as one HTML file that needs nothing else."""
+
+import base64
+import io
+import json
+import math
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import xarray as xr
+from matplotlib.figure import Figure
+from PIL import Image
+
+from provingground import __version__, plot
+from provingground.atlas.records import Outcome, outcome, tally
+from provingground.study import Estimate, Experiment, Study, Verdict
+
+PIXELS_PER_INCH = 115  # on the page: figures' 8.5 pt become about as large as the text
+WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
+    "holds": ("holds", "hold"),
+    "fails as expected": ("fails as expected", "fail as expected"),
+    "unknown": ("unknown", "unknown"),
+    "surprise": ("surprise", "surprises"),
+}
+
+
+class Entry(NamedTuple):
+    """An experiment of a report: its results, and the verdicts on its claims."""
+
+    study: Study
+    experiment: Experiment
+    ds: xr.Dataset
+    verdicts: list[Verdict]
+
+    @property
+    def anchor(self) -> str:
+        return f"{self.study.name}-{self.experiment.name}"
+
+    @property
+    def headline(self) -> bool:
+        return self.experiment.name == self.study.experiments[0].name
+
+
+class Picture(NamedTuple):
+    """A drawn figure: PNG in base64, its size on the page, and its panels in words."""
+
+    png: str
+    width: int
+    height: int
+    panels: str
+
+
+class Gauge(NamedTuple):
+    """Where bounds, interval and value lie on a strip from 0 to 100."""
+
+    bounds: tuple[float, float]
+    interval: tuple[float, float]
+    value: float
+
+
+def report(entries: Sequence[Entry], *, scale: str, seconds: float | None = None) -> str:
+    """One self-contained HTML page about some experiments, grouped by study.
+
+    `seconds` is how long the run took, if it is to be told.
+    """
+    chapters: dict[str, list[Entry]] = {}
+    for entry in entries:
+        chapters.setdefault(entry.study.name, []).append(entry)
+    verdicts = [v for entry in entries for v in entry.verdicts]
+    devices = {d for e in entries for d in str(e.ds.attrs.get("device", "")).split(", ") if d}
+    run = {
+        "scale": scale,
+        "device": ", ".join(sorted(devices)),
+        "run time": "" if seconds is None else duration(seconds),
+        "version": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    return PAGES.get_template("report.html").render(
+        chapters=list(chapters.values()),
+        verdicts=verdicts,
+        troubles=[v for v in verdicts if v.trouble],
+        run={k: v for k, v in run.items() if v},
+    )
+
+
+# --------------------------------------------------------------------------- words and numbers
+
+
+def number(x: float) -> str:
+    """A number with four digits at most, very large and small ones as 4.2e-8."""
+    if not math.isfinite(x):
+        return "n/a" if math.isnan(x) else "∞" if x > 0 else "-∞"
+    if x == 0 or 1e-3 <= abs(x) < 1e6:
+        return f"{x:.4g}" if abs(x) < 1e4 else f"{x:.0f}"
+    head, power = f"{x:.2e}".split("e")
+    return f"{float(head):g}e{int(power)}"
+
+
+def measured(estimate: Estimate, within: tuple[float, float]) -> str:
+    """The value and its interval, with two digits of the interval's width.
+
+    More digits where an end would be rounded onto a bound that it only comes close to.
+    """
+    known = [x for x in estimate if math.isfinite(x)]
+    if not known:
+        return "not measured"
+    biggest, width, show = max(map(abs, known)), max(known) - min(known), number
+    if width > 1e-5 * biggest and 1e-3 <= biggest < 1e6:
+        most = 5 - math.floor(math.log10(biggest))
+        decimals = max(min(1 - math.floor(math.log10(width)), most), 0)
+        while decimals < most and any(x != b and round(x, decimals) == b
+                                      for x in known for b in within):  # fmt: skip
+            decimals += 1
+
+        def show(x: float) -> str:
+            return f"{round(x, decimals) + 0.0:.{decimals}f}" if math.isfinite(x) else number(x)
+
+    value, low, high = map(show, estimate)
+    return f"{value} [{low}, {high}]"
+
+
+def bound(within: tuple[float, float]) -> str:
+    """The bounds of a claim: "> 4", "< 3" or "0.93 to 1"."""
+    low, high = within
+    if math.isinf(low) or math.isinf(high):
+        return f"> {number(low)}" if math.isfinite(low) else f"< {number(high)}"
+    return f"{number(low)} to {number(high)}"
+
+
+def gauge(estimate: Estimate, within: tuple[float, float]) -> Gauge | None:
+    """The measurement beside its bounds as places on a strip; None if nothing was measured."""
+    value, low, high = (estimate.value if math.isnan(x) else x for x in estimate)
+    if not math.isfinite(value):
+        return None
+    ends = [x for x in (value, low, high, *within) if math.isfinite(x)]
+    margin = 0.15 * (max(ends) - min(ends)) or 1.0
+    left, right = min(ends) - margin, max(ends) + margin
+
+    def place(x: float) -> float:
+        return round(100 * (min(max(x, left), right) - left) / (right - left), 1)
+
+    return Gauge((place(within[0]), place(within[1])), (place(low), place(high)), place(value))
+
+
+def advice(verdict: Verdict) -> str:
+    """What would decide an unknown claim; nothing where cells are missing or diverged."""
+    known = math.isfinite(verdict.estimate.value) and not verdict.diverged
+    if verdict.verdict != "unknown" or not known:
+        return ""
+    if needed := verdict.seeds_needed:
+        return f"About {needed} seeds would decide it (now {verdict.seeds})."
+    return "More seeds alone would not decide it."
+
+
+def counts(verdicts: Sequence[Verdict]) -> str:
+    """The outcomes of some claims: "4 claims: 3 hold, 1 unknown"."""
+    found = tally(outcome(v.verdict, v.expected) for v in verdicts)
+    words = [f"{n} {WORDS[which][n > 1]}" for which, n in found.items() if n]
+    total = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
+    return f"{total}: {', '.join(words)}" if words else "no claims"
+
+
+def duration(seconds: float) -> str:
+    """A time span in the unit that suits it."""
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def plain(text: str) -> str:
+    r"""A label of a figure without LaTeX: "critical $N\,\mathrm{SNR}^2$" is "critical N SNR^2"."""
+    for latex, ascii in ((r"\|", "|"), (r"\geq", ">="), (r"\leq", "<="), (r"\times", " x ")):
+        text = text.replace(latex, ascii)
+    text = re.sub(r"\\[,;:! ]|\\(math|text)[a-z]*", " ", text)
+    text = re.sub(r"\\([a-zA-Z]+)", r"\1 ", text)
+    return " ".join(re.sub(r"[${}]", "", text).split())
+
+
+# --------------------------------------------------------------------------- figures
+
+
+def draw(entry: Entry) -> Picture | str:
+    """The figure of an experiment, or what went wrong in drawing it."""
+    try:
+        fig = entry.experiment.figure(entry.ds)
+        with tempfile.TemporaryDirectory() as folder:
+            image = Image.open(plot.save(fig, Path(folder) / "figure.png")).convert("RGB")
+        small = io.BytesIO()  # 256 colours look the same in a third of the bytes
+        image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(small, "PNG")
+        png = small.getvalue()
+        width, height = (round(PIXELS_PER_INCH * inches) for inches in fig.get_size_inches())
+        return Picture(base64.b64encode(png).decode(), width, height, panels(fig))
+    except Exception as error:  # a report of many figures must survive any one of them
+        return f"{type(error).__name__}: {error}"
+
+
+def panels(fig: Figure) -> str:
+    """What is drawn: the labels of axes and colour bars, panel by panel, and of legends."""
+    found, marks = [], []
+    for ax in (ax for ax in fig.axes if ax.get_visible()):
+        x, y, *colours = (
+            plain(re.sub(r",\s\$[^$]*\$$", "", text))  # the words without the letter
+            for text in (ax.get_xlabel(), ax.get_ylabel(), *(b.get_ylabel() for b in ax.child_axes))
+        )
+        if any(colours):
+            found.append(f"{' and '.join(filter(None, colours))} as colour over {x} and {y}")
+        elif x and y:
+            found.append(f"{y} against {x}")
+        if legend := ax.get_legend():
+            marks += [plain(text.get_text()) for text in legend.get_texts()]
+    legend = f". Legend: {'; '.join(dict.fromkeys(marks))}" * bool(marks)
+    return "; ".join(dict.fromkeys(found)) + legend
+
+
+def sweep(ds: xr.Dataset) -> str:
+    """The trainings behind a figure: how many, over which axes, with how many seeds."""
+    axes = []
+    for name, labels in parsed(ds.attrs.get("grid", "")).items():
+        words = ds[name].attrs.get("long_name") if name in ds.coords else None
+        if len(labels) > 4 and not isinstance(labels[0], str):
+            values = f"{len(labels)} values, {number(min(labels))} to {number(max(labels))}"
+        else:
+            values = ", ".join(plain(shown(v)) for v in labels[:8])
+            values += f" and {len(labels) - 8} more" * (len(labels) > 8)
+        axes.append(f"{words or name.replace('_', ' ')} ({values})")
+    lost = [f"{n} {k}" for k in ("diverged", "missing") if (n := ds.attrs.get(k, 0))]
+    return (
+        f"{ds.attrs.get('cells', 'All')} trainings"
+        + f" over {' and '.join(axes)}" * bool(axes)
+        + f", {ds.sizes.get('seed', 1)} seeds each"
+        + f"; {' and '.join(lost)}" * bool(lost)
+    )
+
+
+# --------------------------------------------------------------------------- provenance
+
+
+def provenance(ds: xr.Dataset) -> dict[str, Any]:
+    """All attributes of a Dataset, and its seeds, for reading; records become dicts of text."""
+    facts: dict[str, Any] = {}
+    for name, value in ds.attrs.items():
+        inner = parsed(value)
+        words = "seconds of computing" if name == "seconds" else str(name)
+        facts[words] = {k: shown(v) for k, v in inner.items()} if inner else shown(value)
+    seeds = ds["seed"].values.tolist() if "seed" in ds.coords else []
+    return facts | {"seeds": f"{len(seeds)}: {shown(seeds)}" if seeds else "n/a"}
+
+
+def parsed(text: Any) -> Mapping[str, Any]:
+    """The JSON object in an attribute; empty if it is none."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def shown(value: Any) -> str:
+    """A setting as text; lists without brackets, numbers with sensible digits."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return f"{value:.6g}" if isinstance(value, float) else "none" if value == "{}" else str(value)
+
+
+def _pages() -> jinja2.Environment:
+    """The templates; everything that is filled in is escaped."""
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("provingground.atlas"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    tools = (advice, bound, counts, draw, gauge, measured, outcome, provenance, sweep)
+    pages.globals.update({tool.__name__: tool for tool in tools})
+    return pages
+
+
+PAGES = _pages()
