@@ -476,9 +476,12 @@ def _print_verdicts(verdicts: "list[Verdict]") -> None:
 
     marks = {"holds": "✓ holds", "fails": "✗ fails", "unknown": "? unknown"}
     table = Table("claim", "measured", "bound", "verdict", "", "says", box=None, pad_edge=False)
+    group = ""
     for v in verdicts:
+        if group != (group := f"{v.study}/{v.experiment}"):
+            table.add_row(f"{group}:")
         table.add_row(
-            f"{v.study}/{v.experiment}/{v.claim}",
+            f"  {v.claim}",
             str(v.estimate),
             _bound(v.within),
             marks[v.verdict],

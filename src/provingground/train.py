@@ -100,18 +100,22 @@ def iterate(
     at = jnp.asarray([steps] if at is None else at, dtype=jnp.int32)
     done = (lambda _: jnp.array(False)) if until is None else until
 
-    def loop(state: State) -> tuple[tuple[Int[Array, ""], State], Any]:
+    def loop(state: State) -> tuple[Int[Array, ""], State, Any]:
         def advance(carry, stop):
-            carry = jax.lax.while_loop(
+            before, state, seen = carry
+            t, state = jax.lax.while_loop(
                 lambda c: (c[0] < stop) & ~done(c[1]),
                 lambda c: (c[0] + 1, step(c[1], c[0])),
-                carry,
+                (jnp.maximum(before, 0), state),
             )
-            return carry, probe(carry[1])
+            seen = jax.lax.cond(t > before, lambda: probe(state), lambda: seen)
+            return (t, state, seen), seen
 
-        return jax.lax.scan(advance, (jnp.array(0, jnp.int32), state), at)
+        blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(probe, state))
+        (t, last, _), probes = jax.lax.scan(advance, (jnp.array(-1, jnp.int32), state, blank), at)
+        return t, last, probes
 
-    (t, last), probes = by_lane(loop, state)
+    t, last, probes = by_lane(loop, state)
     trace = Trace(last=last, probes=probes, step=at, stopped_at=t)
     if tape is not None:
         tape.append(trace)

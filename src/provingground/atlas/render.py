@@ -55,14 +55,6 @@ class Picture(NamedTuple):
     panels: str
 
 
-class Gauge(NamedTuple):
-    """Where bounds, interval and value lie on a strip from 0 to 100."""
-
-    bounds: tuple[float, float]
-    interval: tuple[float, float]
-    value: float
-
-
 def report(entries: Sequence[Entry], *, scale: str, seconds: float | None = None) -> str:
     """One self-contained HTML page about some experiments, grouped by study.
 
@@ -109,18 +101,19 @@ def measured(estimate: Estimate, within: tuple[float, float]) -> str:
     known = [x for x in estimate if math.isfinite(x)]
     if not known:
         return "not measured"
-    biggest, width, show = max(map(abs, known)), max(known) - min(known), number
-    if width > 1e-5 * biggest and 1e-3 <= biggest < 1e6:
-        most = 5 - math.floor(math.log10(biggest))
-        decimals = max(min(1 - math.floor(math.log10(width)), most), 0)
-        while decimals < most and any(x != b and round(x, decimals) == b
-                                      for x in known for b in within):  # fmt: skip
-            decimals += 1
+    biggest, width = max(map(abs, known)), max(known) - min(known)
+    if width <= 1e-5 * biggest or not 1e-3 <= biggest < 1e6:
+        value, low, high = map(number, estimate)
+        return f"{value} [{low}, {high}]"
 
-        def show(x: float) -> str:
-            return f"{round(x, decimals) + 0.0:.{decimals}f}" if math.isfinite(x) else number(x)
-
-    value, low, high = map(show, estimate)
+    most = max(5 - math.floor(math.log10(biggest)), 0)
+    decimals = min(max(1 - math.floor(math.log10(width)), 0), most)
+    while decimals < most and any(x != b == round(x, decimals) for x in known for b in within):
+        decimals += 1
+    value, low, high = (
+        f"{round(x, decimals) + 0.0:.{decimals}f}" if math.isfinite(x) else number(x)
+        for x in estimate
+    )
     return f"{value} [{low}, {high}]"
 
 
@@ -132,19 +125,16 @@ def bound(within: tuple[float, float]) -> str:
     return f"{number(low)} to {number(high)}"
 
 
-def gauge(estimate: Estimate, within: tuple[float, float]) -> Gauge | None:
-    """The measurement beside its bounds as places on a strip; None if nothing was measured."""
+def gauge(estimate: Estimate, within: tuple[float, float]) -> list[float] | None:
+    """Lower bound, upper bound, low, high and value as places (in percent) on a common strip."""
     value, low, high = (estimate.value if math.isnan(x) else x for x in estimate)
     if not math.isfinite(value):
         return None
-    ends = [x for x in (value, low, high, *within) if math.isfinite(x)]
-    margin = 0.15 * (max(ends) - min(ends)) or 1.0
-    left, right = min(ends) - margin, max(ends) + margin
-
-    def place(x: float) -> float:
-        return round(100 * (min(max(x, left), right) - left) / (right - left), 1)
-
-    return Gauge((place(within[0]), place(within[1])), (place(low), place(high)), place(value))
+    places = (*within, low, high, value)
+    known = [x for x in places if math.isfinite(x)]
+    margin = 0.15 * (max(known) - min(known)) or 1.0
+    left, right = min(known) - margin, max(known) + margin
+    return [round(100 * (min(max(x, left), right) - left) / (right - left), 1) for x in places]
 
 
 def advice(verdict: Verdict) -> str:
@@ -174,11 +164,11 @@ def duration(seconds: float) -> str:
 
 def plain(text: str) -> str:
     r"""A label of a figure without LaTeX: "critical $N\,\mathrm{SNR}^2$" is "critical N SNR^2"."""
-    for latex, ascii in ((r"\|", "|"), (r"\geq", ">="), (r"\leq", "<="), (r"\times", " x ")):
-        text = text.replace(latex, ascii)
+    for latex, sign in ((r"\|", "|"), (r"\geq", ">="), (r"\leq", "<="), (r"\times", " x ")):
+        text = text.replace(latex, sign)
     text = re.sub(r"\\[,;:! ]|\\(math|text)[a-z]*", " ", text)
-    text = re.sub(r"\\([a-zA-Z]+)", r"\1 ", text)
-    return " ".join(re.sub(r"[${}]", "", text).split())
+    text = re.sub(r"[${}]", "", re.sub(r"\\([a-zA-Z]+)", r"\1 ", text))
+    return " ".join(re.sub(r"\s*([_^])\s*", r"\1", text).split())
 
 
 # --------------------------------------------------------------------------- figures
@@ -189,14 +179,18 @@ def draw(entry: Entry) -> Picture | str:
     try:
         fig = entry.experiment.figure(entry.ds)
         with tempfile.TemporaryDirectory() as folder:
-            image = Image.open(plot.save(fig, Path(folder) / "figure.png")).convert("RGB")
-        small = io.BytesIO()  # 256 colours look the same in a third of the bytes
-        image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(small, "PNG")
-        png = small.getvalue()
+            png = plot.save(fig, Path(folder) / "figure.png").read_bytes()
         width, height = (round(PIXELS_PER_INCH * inches) for inches in fig.get_size_inches())
-        return Picture(base64.b64encode(png).decode(), width, height, panels(fig))
+        return Picture(base64.b64encode(few_colours(png)).decode(), width, height, panels(fig))
     except Exception as error:  # a report of many figures must survive any one of them
         return f"{type(error).__name__}: {error}"
+
+
+def few_colours(png: bytes) -> bytes:
+    """An image in 256 colours, which look the same in a third of the bytes."""
+    image, small = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
+    image.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(small, "PNG")
+    return small.getvalue()
 
 
 def panels(fig: Figure) -> str:

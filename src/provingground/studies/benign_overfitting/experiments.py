@@ -249,7 +249,7 @@ NUMERICS = Experiment(
         "snr": list(snr_of(np.geomspace(25, 100, 12))),
     },
     seeds=8,
-    quick={"samples": [8, 20], "snr": QUICK_SNR[6:], "seeds": 6},
+    quick={"samples": [6, 20], "snr": QUICK_SNR, "seeds": 5},
     claims=(
         *numerics_claims(),
         Claim(
@@ -375,7 +375,7 @@ def test_loss(ds: xr.Dataset, attention: str) -> xr.DataArray:
 FIG3 = Experiment(
     "fig3",
     says="Benign regime: attention, query-key products and values of signal and noise in time.",
-    grid={**DYNAMICS, **BENIGN, "steps": 160, "record": 161, "attention": ATTENTION},
+    grid={**DYNAMICS, **BENIGN, "steps": 700, "record": 701, "attention": ATTENTION},
     seeds=16,
     claims=(
         *dynamics_claims("signal", "noise", "Figure 3, Lemmas 5.2 and 5.3"),
@@ -413,7 +413,7 @@ FIG3 = Experiment(
 FIG4 = Experiment(
     "fig4",
     says="Harmful regime: attention, query-key products and values of signal and noise in time.",
-    grid={**DYNAMICS, **HARMFUL, "steps": 160, "record": 161, "attention": ATTENTION},
+    grid={**DYNAMICS, **HARMFUL, "steps": 700, "record": 701, "attention": ATTENTION},
     seeds=16,
     claims=(
         *dynamics_claims("noise", "signal", "Figure 4, Appendix E"),
@@ -533,7 +533,7 @@ COLLAPSE = Experiment(
     seeds=8,
     quick={
         "variation": cases({k: VARIATIONS[k] for k in QUICK_VARIATIONS}),
-        "ratio": axis(np.geomspace(0.8, 4.5, 10), "R", "signal ratio"),
+        "ratio": axis(np.geomspace(0.9, 4.2, 10), "R", "signal ratio"),
         "seeds": 8,
     },
     claims=(
@@ -668,7 +668,7 @@ STAGES = Experiment(
         "regime": cases({"benign": BENIGN, "harmful": HARMFUL}),
     },
     seeds=8,
-    quick={"lr": [0.02, 0.01], "steps": 700, "record": 701, "seeds": 4},
+    quick={"lr": [0.02, 0.01], "steps": 700, "record": 701},
     claims=(
         Claim(
             "step_invariance",

@@ -29,9 +29,9 @@ EXPERIMENTS = (
     Experiment(
         "risk",
         says="Excess risk of least squares against the number of samples and the noise.",
-        grid={"samples": [20, 30, 50, 80, 120], "noise": [0.5, 1.0, 2.0]},
-        seeds=64,
-        quick={"seeds": 32},
+        grid={"samples": [30, 50, 80, 120, 200], "noise": [0.5, 1.0, 2.0]},
+        seeds=256,
+        quick={"seeds": 64},
         claims=(
             Claim(
                 "risk_law",

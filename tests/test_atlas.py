@@ -1,0 +1,297 @@
+"""The report and the records: escaping, broken figures, every kind of verdict, digits."""
+
+import json
+import re
+from html.parser import HTMLParser
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from provingground import __version__, plot
+from provingground.atlas.records import OUTCOMES, badge_table, outcome, tally, verdict_record
+from provingground.atlas.render import Entry, bound, gauge, measured, number, panels, plain, report
+from provingground.study import Claim, Estimate, Experiment, Prediction, Study, Verdict, judge
+
+MARKUP = "<script>alert('x')</script> & \"quoted\""
+
+
+def results(**attrs: Any) -> xr.Dataset:
+    """Five seeds of a falling loss, with the attributes that the engine writes."""
+    loss = 1 / np.arange(2.0, 6.0) + 0.01 * np.arange(5.0)[:, None]
+    ds = xr.Dataset({"test_loss": (("seed", "samples"), loss)})
+    ds = ds.assign_coords(seed=range(5), samples=[4, 8, 16, 32])
+    ds.samples.attrs = {"long_name": "training samples", "symbol": "N"}
+    ds.attrs = {
+        "study": "tiny",
+        "experiment": "first",
+        "scale": "quick",
+        "grid": json.dumps({"samples": [4, 8, 16, 32]}),
+        "settings": json.dumps({"noise": 0.1234567891, "label": MARKUP}),
+        "cells": 20,
+        "missing": 0,
+        "diverged": 0,
+        "device": "cpu",
+        "fingerprint": "0123abcd",
+        "seconds": 1.5,
+    } | attrs
+    return ds
+
+
+def line(ds: xr.Dataset) -> Any:
+    fig, axes = plot.figure(title="Loss")
+    plot.curve(np.ravel(np.asarray(axes, dtype=object))[0], ds.test_loss, "samples")
+    return fig
+
+
+def broken(ds: xr.Dataset) -> Any:
+    raise ValueError(f"no such axis {MARKUP}")
+
+
+def claim(name: str, low: float, high: float, **options: Any) -> Claim:
+    """A claim about the number one, known up to 0.1."""
+    says = options.pop("says", f"what {name} says, N^(-1/2)")
+    about = Estimate(1.0, 0.9, 1.1)
+    return Claim(name, says, lambda ds: about, (low, high), "Theorem 1 & 2", **options)
+
+
+CLAIMS = (
+    claim("good", 0.5, inf),
+    claim("wide", 0.95, 1.3, note="Too few seeds yet."),
+    claim("wrong", 4, inf),
+    claim("known", -inf, 0.5, expected="fails", note=MARKUP),
+    claim("odd", 0.8, 1.2, expected="fails", note="the paper's constant", says=MARKUP),
+)
+
+
+def study(figure: Any = line, claims: tuple[Claim, ...] = CLAIMS, name: str = "tiny") -> Study:
+    first = Experiment("first", "How the loss falls.", {}, 5, claims, figure)
+    return Study(name, "A tiny study", f"A. Author {MARKUP}", {}, lambda cfg: Prediction((), {}),
+                 (first, Experiment("second", "Once more.", {}, 5, (), figure)))  # fmt: skip
+
+
+def entry(owner: Study, ds: xr.Dataset, which: int = 0) -> Entry:
+    experiment = owner.experiments[which]
+    return Entry(owner, experiment, ds, [judge(c, ds, which == 0) for c in experiment.claims])
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    owner, ds = study(), results(note=MARKUP)
+    return report([entry(owner, ds), entry(owner, ds, 1)], scale="quick", seconds=75)
+
+
+class Structure(HTMLParser):
+    """Checks that tags nest; collects tags, anchors, links and resources."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags, self.ids, self.links, self.sources, self.open = [], [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        if tag in ("meta", "link", "img", "br"):
+            self.sources += [v for k, v in attrs if k in ("src", "href")]
+        else:
+            self.open.append(tag)
+            self.links += [found["href"]] if "href" in found else []
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def row(page: str, name: str) -> str:
+    """The text of a claim's row in the table of verdicts."""
+    cells = page.split(f'<tr id="tiny-first-{name}">')[1].split("</tr>")[0]
+    return " ".join(re.sub(r"<[^>]*>", " ", cells).split())
+
+
+# --------------------------------------------------------------------------- the page
+
+
+def test_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
+    parts = Structure(page)
+    assert parts.open == []
+    assert all(s.startswith("data:") for s in parts.sources)
+    assert {"script", "iframe", "object", "form"}.isdisjoint(parts.tags)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_links_lead_to_anchors(page: str) -> None:
+    parts = Structure(page)
+    assert len(parts.ids) == len(set(parts.ids))
+    assert {link.removeprefix("#") for link in parts.links} <= set(parts.ids)
+    assert {"tiny", "tiny-first", "tiny-second", "tiny-first-wrong"} <= set(parts.ids)
+
+
+def test_markup_in_attributes_claims_and_errors_is_escaped() -> None:
+    page = report([entry(study(broken), results(device=MARKUP))], scale="quick")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "The figure could not be drawn" in page
+    assert "ValueError: no such axis &lt;script&gt;" in page
+    assert "<img" not in page
+
+
+def test_summary_counts_every_outcome_once(page: str) -> None:
+    assert "5 claims: 1 holds, 1 fails as expected, 1 unknown, 2 surprises" in page
+    assert f"scale quick · device cpu · run time 75 s · version {__version__} · date 20" in page
+
+
+def test_rows_read_without_colour(page: str) -> None:
+    assert "✓ holds as expected" in row(page, "good")
+    assert "✗ fails as expected" in row(page, "known")
+    assert "✗ fails ! surprise: expected to hold" in row(page, "wrong")
+    assert "✓ holds ! surprise: expected to fail" in row(page, "odd")
+    assert "? unknown undecided; expected to hold" in row(page, "wide")
+    assert "1.00 [0.90, 1.10] &gt; 0.5" in row(page, "good")
+    assert "N^(-1/2)" in row(page, "good")
+    assert "Theorem 1 &amp; 2" in row(page, "good")
+
+
+def test_unknown_rows_say_what_would_decide_them(page: str) -> None:
+    text = row(page, "wide")
+    assert "A headline claim left undecided. Too few seeds yet. About " in text
+    assert "seeds would decide it (now 5)." in text
+    assert "To look into" in page
+
+
+def test_missing_and_diverged_cells_ask_for_no_seeds() -> None:
+    for what in ("missing", "diverged"):
+        page = report([entry(study(), results(**{what: 3}))], scale="quick")
+        text = row(page, "good")
+        assert "? unknown" in text
+        assert f"3 of 20 cells {'are ' * (what == 'missing')}{what}." in text
+        assert "seeds would" not in text
+        assert f"5 seeds each; 3 {what}" in page
+    assert "not measured" in row(report([entry(study(), results(missing=1))], scale="quick"), "odd")
+
+
+def test_figures_captions_and_provenance(page: str) -> None:
+    assert page.count("data:image/png;base64,") == 2
+    assert "20 trainings over training samples (4, 8, 16, 32), 5 seeds each" in page
+    assert "<strong>Found</strong> for 5 claims" in page
+    assert "<strong>Found</strong> for no claims" in page
+    facts = page.split("<details>")[1].split("</details>")[0]
+    for text in ("<b>noise</b>: 0.123457", "0123abcd", "seconds of computing", "5: 0, 1, 2, 3, 4"):
+        assert text in facts
+    assert all(f"<dt>{name}</dt>" in facts for name in results().attrs if name != "seconds")
+
+
+def test_entries_are_grouped_by_study() -> None:
+    one, two = study(broken), study(broken, name="other")
+    ds = results()
+    page = report([entry(one, ds), entry(two, ds), entry(one, ds, 1)], scale="quick")
+    anchors = [i for i in Structure(page).ids if i.count("-") < 2 and i != "verdicts"]
+    assert anchors == ["tiny", "tiny-first", "tiny-second", "other", "other-first"]
+
+
+def test_a_report_of_nothing_is_a_page() -> None:
+    assert "no claims" in report([], scale="paper")
+
+
+# --------------------------------------------------------------------------- words and numbers
+
+
+@pytest.mark.parametrize(
+    ("within", "text"),
+    [((4, inf), "> 4"), ((-inf, 3), "< 3"), ((0.93, 1), "0.93 to 1"), ((0, 1e-7), "0 to 1e-7")],
+)
+def test_bounds(within: tuple[float, float], text: str) -> None:
+    assert bound(within) == text
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        ((-0.48312, -0.5201, -0.4459), "-0.483 [-0.520, -0.446]"),
+        ((974.2, 898.3, 1050.1), "974 [898, 1050]"),
+        ((4.66e-8, 3.56e-8, 5.75e-8), "4.66e-8 [3.56e-8, 5.75e-8]"),
+        ((2.0, 2.0, 2.0), "2 [2, 2]"),
+        ((0.0, -1e-5, 0.02), "0.000 [0.000, 0.020]"),
+        ((3.0, 1.0, inf), "3.0 [1.0, ∞]"),
+        ((2.1, 1.8, 2.9996), "2.1000 [1.8000, 2.9996]"),  # not "3.0": the bound is 3
+        ((nan, nan, nan), "not measured"),
+    ],
+)
+def test_measured_numbers_have_sensible_digits(estimate: Any, text: str) -> None:
+    assert measured(Estimate(*estimate), (3, inf)) == text
+
+
+def test_numbers_and_latex_as_text() -> None:
+    assert [number(x) for x in (0, 15.625, 123456, 2.5e7, -inf, nan)] == [
+        "0", "15.62", "123456", "2.5e7", "-∞", "n/a"]  # fmt: skip
+    assert plain(r"critical $N\,\mathrm{SNR}^{2}$") == "critical N SNR^2"
+    assert plain(r"$\tilde\sigma_p = 2$") == "tilde sigma_p = 2"
+    assert plain(r"fit $\propto 1/{\epsilon}^{0.93}$") == "fit propto 1/epsilon^0.93"
+    assert plain(r"$L_D \geq 0.2$") == "L_D >= 0.2"
+
+
+def test_gauge_keeps_order_and_stays_on_the_strip() -> None:
+    lower, upper, low, high, value = gauge(Estimate(2, 1, inf), (1.5, inf)) or [nan] * 5
+    assert 0 < low < lower < value < upper == high == 100
+    assert gauge(Estimate(nan, nan, nan), (0, 1)) is None
+
+
+def test_panels_are_told_in_words() -> None:
+    assert panels(line(results())).startswith("test loss against training samples")
+
+
+# --------------------------------------------------------------------------- records
+
+
+def verdict(name: str = "tiny", **options: Any) -> Verdict:
+    known: dict[str, Any] = dict(
+        study=name, experiment="first", claim="c", source="s", says="w", verdict="holds",
+        estimate=Estimate(np.float64(1.0), -inf, nan), within=(0.5, inf), expected="holds",
+        headline=False, cells=np.int64(4), diverged=0, seeds=3,
+    )  # fmt: skip
+    return Verdict(**(known | options))
+
+
+def test_record_is_json_safe() -> None:
+    record = verdict_record([verdict()], scale="quick", seconds=2.5, device="cpu")
+    again = json.loads(json.dumps(record, allow_nan=False))
+    assert again == record
+    assert list(record) == ["version", "scale", "device", "seconds", "verdicts"]
+    assert record["verdicts"] == [
+        dict(study="tiny", experiment="first", claim="c", source="s", says="w", value=1.0, low=None,
+             high=None, within=[0.5, None], verdict="holds", expected="holds", surprise=False,
+             cells=4, diverged=0)
+    ]  # fmt: skip
+
+
+def test_outcomes_partition_verdicts() -> None:
+    pairs = [(v, e) for v in ("holds", "fails", "unknown") for e in ("holds", "fails")]
+    counts = tally(outcome(*pair) for pair in pairs)
+    assert counts == {"holds": 1, "fails as expected": 1, "unknown": 2, "surprise": 2}
+    assert tuple(counts) == OUTCOMES
+
+
+def test_badge_table() -> None:
+    verdicts = [verdict(), verdict(verdict="fails"), verdict(name="other", verdict="unknown")]
+    records = [
+        verdict_record(verdicts, scale="quick", seconds=1, device="cpu"),
+        verdict_record(verdicts[:1], scale="paper", seconds=None, device="cpu"),
+    ]
+    assert badge_table(records).splitlines() == [
+        "| study | claims | hold | fail as expected | unknown | surprises | scale |",
+        "| --- | --: | --: | --: | --: | --: | --- |",
+        "| `tiny` | 2 | 1 | 0 | 0 | 1 | quick |",
+        "| `other` | 1 | 0 | 0 | 1 | 0 | quick |",
+        "| `tiny` | 1 | 1 | 0 | 0 | 0 | paper |",
+    ]
+    titled = badge_table(records, titles={"tiny": "Loss | risk"})
+    assert "| `tiny` | Loss \\| risk | 2 |" in titled
+    assert "| `other` |  | 1 |" in titled
