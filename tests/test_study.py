@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -126,7 +127,7 @@ def dataset(**attrs):
 
 
 def claim(**changes):
-    known = dict(
+    known: dict[str, Any] = dict(
         name="c", says="y is 1", measure=lambda ds: Estimate(1, 0.9, 1.1), within=(0, 2), source="T"
     )
     return Claim(**(known | changes))

@@ -502,7 +502,7 @@ def _out_of_memory(error: Exception) -> bool:
 
 def keep_compiled_programs(store: Store) -> None:
     """Compiled programs persist beside the cells, unless jax was told to keep them elsewhere."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         jax.config.update("jax_compilation_cache_dir", str(store.path / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 

@@ -44,7 +44,6 @@ class Point(NamedTuple):
 
     program: Program
     config: Any
-    index: tuple[int, ...]
 
 
 class Axis(NamedTuple):
@@ -91,7 +90,7 @@ class Sweep:
         table = pars(simulator.config)
         cfg = simulator.config(**{k: v for k, v in settings.items() if k in table})
         shape = tuple((n, getattr(cfg, n)) for n, p in table.items() if not p.traced)
-        return Point(Program(name, precision, self.experiment.data, shape, sizes(cfg)), cfg, index)
+        return Point(Program(name, precision, self.experiment.data, shape, sizes(cfg)), cfg)
 
 
 # ------------------------------------------------------------------------------ planning

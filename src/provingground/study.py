@@ -113,7 +113,7 @@ def par(
     )
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(par,))
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 def config(cls: type[T]) -> type[T]:
     """Makes a class of `par` declarations a frozen, range-checked record and a jax pytree.
 
@@ -129,7 +129,7 @@ def config(cls: type[T]) -> type[T]:
     made = dataclass(frozen=True, kw_only=True)(cls)
     table = {
         f.name: Par(name=f.name, type=f.type, default=f.default, **f.metadata)  # pyright: ignore
-        for f in dataclasses.fields(made)
+        for f in dataclasses.fields(made)  # pyright: ignore
     }
     leaves = tuple(n for n, p in table.items() if p.traced)
     fixed = tuple(n for n in table if n not in leaves)

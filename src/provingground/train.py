@@ -178,7 +178,7 @@ def descend(
         trained = optax.apply_updates(trained, change)
         return trained, memory, graded(trained, t + 1)
 
-    def whole(state):
+    def whole(state: Any) -> Any:
         return eqx.combine(state[0], fixed)
 
     trace = iterate(

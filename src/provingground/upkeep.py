@@ -86,7 +86,7 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
             value = float(chunk.probes[f"config_{name}"].values[row])
             settings[name] = int(value) if p.type is int else value
     try:
-        return Point(program, simulator.config(**settings), ())
+        return Point(program, simulator.config(**settings))
     except (TypeError, InputError):
         return None
 

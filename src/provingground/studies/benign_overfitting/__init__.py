@@ -2,9 +2,8 @@
 
 from provingground.study import Simulator, Study
 
-from .experiments import EXPERIMENTS
+from . import experiments, theory
 from .model import Config, Probes, simulate_full, simulate_span
-from .theory import theory
 
 STUDY = Study(
     name="benign_overfitting",
@@ -15,6 +14,6 @@ STUDY = Study(
         "span": Simulator(Config, simulate_span, Probes, says="inside the span of the tokens"),
         "full": Simulator(Config, simulate_full, Probes, says="all weights, as written"),
     },
-    theory=theory,
-    experiments=EXPERIMENTS,
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
 )

@@ -45,15 +45,6 @@ def boundary_constant(ds: xr.Dataset) -> Estimate:
     return stats.jackknife(constant, ds.test_loss)
 
 
-def boundary_constants(ds: xr.Dataset) -> list[Estimate]:
-    r"""$N\,\mathrm{SNR}_c^2$ for each N from 4 on at which the loss crosses the cut."""
-    points = boundary(ds).points.dropna("samples").sel(samples=slice(4, None))
-    return [
-        Estimate(*(float(n) * float(p[k]) ** 2 for k in ("value", "low", "high")))
-        for n, p in points.groupby("samples", squeeze=True)
-    ]
-
-
 def on_side(curve_constant: float) -> Callable[[xr.Dataset], Estimate]:
     r"""Share of trainings on the side of $N\,\mathrm{SNR}^2 = c$ that the theory predicts."""
 
@@ -102,7 +93,7 @@ def draw_phases(ds: xr.Dataset):
 
 
 QUICK_SNR = list(snr_of(np.geomspace(10, 100, 13)))
-FIGURE_1 = dict(
+FIGURE_1: dict[str, Any] = dict(
     grid={"samples": list(range(2, 21)), "snr": list(snr_of(SIGNAL_NORMS))},
     seeds=8,
     quick={

@@ -3,6 +3,8 @@
 Letters in shapes: N samples, M tokens, d token dimension, h query/key width, U unique tokens.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -189,13 +191,14 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     y = labels(cfg, stream(key, "data/label"), n)
     x = unit_tokens(y, unit_noise(cfg, stream(key, "data/noise"), n)) * scale[:, None]
     w = unit_weights(cfg, key)
-    weights = Weights(*(cfg.init_scale * m for m in (w.w_q, w.w_k, w.w_v)), w.w_o)
+    c = cfg.init_scale
+    weights = Weights(c * w.w_q, c * w.w_k, c * w.w_v, w.w_o)
 
     def loss(w: Weights) -> Float[Array, ""]:
         f, _ = jax.vmap(network, in_axes=(None, 0))(w, x)
         return mean_over(exists, logistic_loss(y, f))
 
-    def slow_attention(g: Weights, _: Weights | None) -> Weights:
+    def slow_attention(g: Any, _: Any) -> Any:
         return eqx.tree_at(lambda g: (g.w_q, g.w_k), g, replace_fn=lambda m: cfg.attention_rate * m)
 
     trace = descend(

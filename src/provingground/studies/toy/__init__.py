@@ -2,9 +2,8 @@
 
 from provingground.study import Simulator, Study
 
-from .experiments import EXPERIMENTS
+from . import experiments, theory
 from .model import Config, Probes, simulate
-from .theory import theory
 
 STUDY = Study(
     name="toy",
@@ -12,6 +11,6 @@ STUDY = Study(
     cite="L. Breiman and D. Freedman, How many variables should be entered in a regression "
     "equation?, J. Amer. Statist. Assoc. 78, 1983",
     simulators={"descent": Simulator(Config, simulate, Probes)},
-    theory=theory,
-    experiments=EXPERIMENTS,
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
 )
