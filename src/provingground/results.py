@@ -35,7 +35,7 @@ def dataset(job: Job) -> xr.Dataset:
     flat: dict[str, np.ndarray] = {}
     for path, (at, taken) in rows.items():
         for name in dims:
-            values = chunks[path].probes[name].values[taken]
+            values = chunks[path].probes[name][taken]
             if name not in flat:
                 kind = np.result_type(values.dtype, np.float32) if missing else values.dtype
                 blank = np.nan if missing else 0

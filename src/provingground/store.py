@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pooch
-import xarray as xr
+from scipy.io import netcdf_file
 
 from provingground.errors import RunError
 
@@ -33,13 +32,17 @@ class Chunk(NamedTuple):
 
     path: Path
     cells: list[str]
-    probes: xr.Dataset
+    probes: dict[str, np.ndarray]
     about: dict[str, Any]
 
 
 def default_path() -> Path:
     """`$PROVING_STORE`, else the user's data folder."""
-    return Path(os.environ.get("PROVING_STORE") or pooch.os_cache("provingground"))
+    if given := os.environ.get("PROVING_STORE"):
+        return Path(given)
+    import pooch
+
+    return Path(pooch.os_cache("provingground"))
 
 
 @dataclass
@@ -81,12 +84,7 @@ class Store:
         about: Mapping[str, Any],
     ) -> Path:
         """Stores a chunk. `probes` maps a name to its dims (after `cell`) and its array."""
-        variables = {n: (("cell", *dims), array) for n, (dims, array) in probes.items()}
-        ids = np.array([list(c) for c in cells], dtype="S1")
-        variables["cell_id"] = (("cell", "letter"), ids)
-        content = bytes(
-            xr.Dataset(variables, attrs={"about": json.dumps(about)}).to_netcdf(engine="scipy")
-        )
+        content = _packed(cells, probes, json.dumps(about))
         path = self.path / study / f"{hashlib.sha256(content).hexdigest()}.nc"
         self.write(path, content)
         return path
@@ -118,12 +116,7 @@ class Store:
                 raise ValueError("the content does not match the checksum in the name")
             if content[:3] != b"CDF":
                 raise ValueError("not a netCDF-3 file")
-            with xr.open_dataset(io.BytesIO(content), engine="scipy") as ds:
-                probes = ds.load()
-            letters = probes["cell_id"].values
-            cells = [row.tobytes().decode() for row in letters]
-            about = json.loads(probes.attrs["about"])
-            return Chunk(path, cells, probes.drop_vars("cell_id"), about)
+            return Chunk(path, *_unpacked(content))
         except Exception as error:  # whatever a foreign file makes the reader do
             self._quarantine(path, str(error))
             return None
@@ -184,6 +177,41 @@ class Store:
         if owner.get("host") != me["host"]:
             return age < STALE_CLAIM_SECONDS
         return owner.get("boot") == me["boot"] and owner.get("started") == _started(owner["pid"])
+
+
+def _packed(
+    cells: Sequence[str], probes: Mapping[str, tuple[Sequence[str], np.ndarray]], about: str
+) -> bytes:
+    """A chunk as a netCDF-3 file; xarray opens it too."""
+    buffer = io.BytesIO()
+    file = netcdf_file(buffer, "w", version=2)
+    ids = np.array([list(c) for c in cells], dtype="S1")
+    for name, (dims, array) in (*probes.items(), ("cell_id", (("letter",), ids))):
+        if array.dtype.kind in "bui":  # netCDF-3 has neither booleans nor long integers
+            small = np.int8 if array.dtype == bool else np.int32
+            if np.any(array.astype(small) != array):
+                raise ValueError(f"{name} holds whole numbers that do not fit into 32 bits")
+            array = array.astype(small)
+        for dim, size in zip(("cell", *dims), array.shape, strict=True):
+            if dim not in file.dimensions:
+                file.createDimension(dim, size)
+        kind = array.dtype.newbyteorder(">")
+        file.createVariable(name, kind, ("cell", *dims))[:] = array
+    file.about = about.encode()
+    file.flush()
+    return buffer.getvalue()
+
+
+def _unpacked(content: bytes) -> tuple[list[str], dict[str, np.ndarray], dict[str, Any]]:
+    """Cells, probes and record of a chunk. Raises on whatever is not one."""
+    file = netcdf_file(io.BytesIO(content), "r", mmap=False)
+    arrays = {
+        n: np.array(v.data, v.data.dtype.newbyteorder("=")) for n, v in file.variables.items()
+    }
+    cells = [row.tobytes().decode() for row in arrays.pop("cell_id")]
+    if any(len(array) != len(cells) for array in arrays.values()):
+        raise ValueError("its variables have different numbers of cells")
+    return cells, arrays, json.loads(file.about)
 
 
 def _me() -> dict[str, Any]:

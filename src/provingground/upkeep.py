@@ -83,7 +83,7 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
         if p.traced:
             if f"config_{name}" not in chunk.probes:
                 return None
-            value = float(chunk.probes[f"config_{name}"].values[row])
+            value = float(chunk.probes[f"config_{name}"][row])
             settings[name] = int(value) if p.type is int else value
     try:
         return Point(program, simulator.config(**settings))
@@ -98,11 +98,11 @@ def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
     for chunk, row in chosen:
         point = _point(study, program, chunk, row)
         assert point is not None
-        again = engine.single(study, point, int(chunk.probes["config_seed"].values[row]))
+        again = engine.single(study, point, int(chunk.probes["config_seed"][row]))
         for name, value in again.items():
             close = name in chunk.probes and np.allclose(
                 np.asarray(value, float),
-                np.asarray(chunk.probes[name].values[row], float),
+                np.asarray(chunk.probes[name][row], float),
                 rtol=TOLERANCE[program.precision],
                 atol=TOLERANCE[program.precision],
                 equal_nan=True,

@@ -281,8 +281,8 @@ def draw_dynamics(title: str):
             ax.set_ylabel(words)
         speeds = early_speeds(ds.sel(attention="trained"))
         early = np.arange(0, 6)
-        for speed, words in zip(speeds, ("signal", "noise"), strict=True):
-            plot.theory_curve(axes[2], early, early * float(speed.mean()), f"Lemma 5.1, {words}")
+        for speed in speeds:
+            plot.theory_curve(axes[2], early, early * float(speed.mean()), "Lemma 5.1")
         return fig
 
     return draw
@@ -498,16 +498,16 @@ def draw_collapse(ds: xr.Dataset):
     place = xr.DataArray(list(found), dims="variation", name="variation")
     place = place.assign_coords(variation=list(found)).variation
     place.attrs["long_name"] = "variation of the setting"
-    for ax, which, words, predicted in (
-        (left, 0, "critical $R$", 2.0),
-        (right, 1, r"critical $N\,\mathrm{SNR}^2$", 1000.0),
-    ):
-        plot.curve(
-            ax, [e[which] for e in found.values()], place, label="measured", line=False, log="y"
-        )
-        plot.theory_curve(ax, [0, len(found) - 1], [predicted] * 2, f"{predicted:g}")
+    panels = (
+        (left, "", "critical $R$", 2.0, "derived: $R = 2$"),
+        (right, "y", r"critical $N\,\mathrm{SNR}^2$", 1000.0, r"paper: $N\,\mathrm{SNR}^2 = 1000$"),
+    )
+    for which, (ax, log, words, predicted, name) in enumerate(panels):
+        estimates = [e[which] for e in found.values()]
+        plot.curve(ax, estimates, place, label="measured", line=False, log=log)
+        plot.theory_curve(ax, [0, len(found) - 1], [predicted] * 2, name)
         ax.set_ylabel(words)
-        ax.set_ylim(*((0.5, 8) if which == 0 else (100, 40_000)))
+    left.set_ylim(0, 4)
     return fig
 
 
@@ -584,7 +584,7 @@ def hitting_time(ds: xr.Dataset, level: float) -> xr.DataArray:
 def hitting_times(ds: xr.Dataset) -> xr.DataArray:
     times = xr.concat([hitting_time(ds, level) for level in LEVELS], dim="inverse")
     times = times.assign_coords(inverse=1 / np.array(LEVELS))
-    times.inverse.attrs = {"long_name": "inverse training loss", "symbol": r"1/\epsilon"}
+    times.inverse.attrs = {"long_name": "inverse training loss", "symbol": r"(1/\epsilon)"}
     times.attrs = {"long_name": "steps to reach it", "symbol": r"T"}
     return times
 
@@ -628,7 +628,7 @@ def draw_stages(ds: xr.Dataset):
         plot.law(
             left, at, "inverse", label=str(r), fit=stats.power_law(at, "inverse", window=(50, 200))
         )
-    plot.theory_curve(left, [20, 200], [60, 600], r"theory, $T \propto 1/\epsilon$")
+    plot.theory_curve(left, [20, 200], [60, 600], r"theory: exponent 1")
     plot.curve(middle, small.sel(regime="benign").value_signal, "step", label="signal, benign")
     plot.curve(middle, small.sel(regime="harmful").value_noise, "step", label="noise, harmful")
     early = np.arange(0, 40)
@@ -641,7 +641,10 @@ def draw_stages(ds: xr.Dataset):
     middle.set_ylabel("label-signed value, $V$")
     scaled = ds.train_loss.sel(regime="benign")
     for lr in ds.lr.values:
-        at = scaled.sel(lr=lr).assign_coords(step=scaled.step * lr)
+        until = int(ds.stopped_at.sel(regime="benign", lr=lr).min())
+        at = scaled.sel(lr=lr, step=slice(0, until)).assign_coords(
+            step=scaled.step.sel(step=slice(0, until)) * lr
+        )
         at.step.attrs = {"long_name": "rescaled time", "symbol": r"\eta t"}
         plot.curve(right, at.isel(step=slice(1, None)), "step", label=rf"$\eta = {lr:g}$", log="xy")
     return fig

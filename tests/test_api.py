@@ -1,0 +1,292 @@
+import dataclasses
+import functools
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+import provingground as pg
+from provingground import api, grid, plot
+from provingground.errors import InputError, RunError
+from provingground.store import Store
+from provingground.studies.benign_overfitting import STUDY as BENIGN
+from provingground.studies.toy import STUDY as TOY
+
+SMALL = dict(samples=[30, 80], steps=40, seeds=4)
+TINY = dict(dim=16, tokens=4, key_width=8, value_width=8, test_samples=10, steps=60, record=4)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A small run of the toy study and the store it is in."""
+    store = Store(tmp_path_factory.mktemp("results"))
+    return pg.run("toy/risk", store=store, **SMALL), store
+
+
+def with_simulate(how):
+    """The toy study with another training."""
+    simulator = dataclasses.replace(TOY.simulators["descent"], simulate=how)
+    return dataclasses.replace(TOY, simulators={"descent": simulator})
+
+
+# ------------------------------------------------------------------------------- studies
+
+
+def test_studies_are_known_by_name(monkeypatch):
+    assert pg.studies()["benign_overfitting"] is BENIGN
+    assert "toy" not in pg.studies()
+    assert api.study("toy") is TOY
+    with pytest.raises(InputError, match="did you mean 'benign_overfitting'"):
+        api.study("benign_overfiting")
+
+
+def test_other_packages_register_studies(monkeypatch):
+    class Entry:
+        name = "other"
+
+        def load(self):
+            return TOY
+
+    monkeypatch.setattr(api, "entry_points", lambda group: [Entry()])
+    assert pg.studies()["other"] is TOY
+
+
+def test_folders_are_studies(tmp_path, monkeypatch):
+    folder = tmp_path / "own_study"
+    folder.mkdir()
+    monkeypatch.setenv("PROVING_STUDIES", str(folder))
+    with pytest.raises(InputError, match=r"no __init__.py"):
+        pg.studies()
+    (folder / "__init__.py").write_text("STUDY = 3")
+    with pytest.raises(InputError, match="defines no STUDY"):
+        pg.studies()
+    monkeypatch.delitem(sys.modules, "own_study")
+    (folder / "__init__.py").write_text(
+        "import dataclasses\nfrom provingground.studies.toy import STUDY as TOY\n"
+        "STUDY = dataclasses.replace(TOY, name='own_study')\n"
+    )
+    assert pg.studies()["own_study"].name == "own_study"
+    monkeypatch.delitem(sys.modules, "own_study")
+
+
+def test_names_of_the_package_are_loaded_on_first_use():
+    assert pg.run is api.run
+    with pytest.raises(AttributeError, match="no attribute 'rum'"):
+        pg.rum  # pyright: ignore # noqa: B018
+
+
+# --------------------------------------------------------------------------- run and load
+
+
+def test_run_gives_the_dataset_and_load_gives_it_again(results, monkeypatch):
+    ds, store = results
+    assert dict(ds.sizes) == {"samples": 2, "noise": 3, "seed": 4, "step": 12}
+    monkeypatch.setattr(grid, "lowered_text", None)
+    monkeypatch.setattr(jax, "jit", None)
+    assert pg.load("toy/risk", store=str(store.path), **SMALL).identical(ds)
+    assert pg.load(TOY, "risk", store=store.path, **SMALL).identical(ds)
+
+
+def test_load_of_what_was_never_run_says_what_to_do(store):
+    with pytest.raises(RunError, match="`proving run` or `proving check` them first"):
+        pg.load("toy/risk", store=store)
+
+
+def test_the_store_is_that_of_the_environment(results, monkeypatch):
+    monkeypatch.setenv("PROVING_STORE", str(results[1].path))
+    assert pg.load("toy/risk", **SMALL).identical(results[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("toys/risk",), {}, "unknown study 'toys'"),
+        (("toy/risc",), {}, "did you mean 'risk'"),
+        (("toy",), {}, "unknown experiment.*Known: risk"),
+        ((TOY,), {}, "unknown experiment.*Known: risk"),
+        ((TOY, "risc"), {}, "did you mean 'risk'"),
+        (("toy/risk",), {"scale": "papper"}, "did you mean 'paper'"),
+        (("toy/risk",), {"lanes": 0}, "lanes = 0 is not allowed"),
+        (("toy/risk",), {"sample": 3}, "did you mean 'samples'"),
+        (("toy/risk",), {"seeds": 10**9}, "more than the"),
+        (("toy/risk",), {"samples": 30.5}, "whole numbers from 1"),
+        (("toy/risk",), {"noise": None}, "numbers from 0"),
+    ],
+)
+def test_nonsense_is_refused_before_any_work(store, arguments, options, message):
+    with pytest.raises(InputError, match=message):
+        pg.run(*arguments, store=store, **options)
+    assert not store.path.exists()
+
+
+def test_more_than_a_million_cells_can_be_asked_for():
+    with pytest.raises(InputError, match="yes=True"):
+        api.job(TOY, "risk", seeds=10**6)
+    assert api.job(TOY, "risk", seeds=10**6, yes=True).sweep.cells == 15 * 10**6
+
+
+# -------------------------------------------------------------------------------- check
+
+
+def test_check_judges_every_claim(results):
+    verdicts = pg.check("toy/risk", store=results[1], **SMALL)
+    assert [v.claim for v in verdicts] == ["risk_law", "noise_exponent"]
+    assert all(v.headline and v.cells == 24 and v.seeds == 4 for v in verdicts)
+    assert verdicts[1].verdict == "holds"
+    assert [v.estimate for v in pg.check("toy", store=results[1], **SMALL)] == [
+        v.estimate for v in verdicts
+    ]
+
+
+def test_a_broken_law_is_a_surprise(results):
+    (law, _) = pg.check(TOY, store=results[1], **SMALL, lr=1e-3)
+    assert (law.verdict, law.surprise, law.trouble) == ("fails", True, True)
+
+
+def test_a_diverged_headline_is_undecided_and_said_so(results):
+    verdicts = pg.check(TOY, store=results[1], **SMALL, lr=1e3)
+    assert all(v.verdict == "unknown" and v.trouble for v in verdicts)
+    assert all("24 of 24 cells diverged" in v.note for v in verdicts)
+
+
+def test_targets_are_studies_or_experiments():
+    def names(*targets, **options):
+        return [f"{s.name}/{e.name}" for s, e in api.chosen(targets, **options)]
+
+    assert names("toy", "benign_overfitting/fig1a") == ["toy/risk", "benign_overfitting/fig1a"]
+    assert names(BENIGN, headline=True) == ["benign_overfitting/fig1b"]
+    assert len(names(BENIGN)) == len(BENIGN.experiments)
+    assert names()[: len(BENIGN.experiments)] == names(BENIGN)
+
+
+# ------------------------------------------------------------------------------- figures
+
+
+def test_a_figure_is_drawn_from_what_is_stored(results):
+    fig = pg.figure("toy/risk", store=results[1], **SMALL)
+    assert isinstance(fig, Figure)
+    assert plot.check_layout(fig) == []
+
+
+# -------------------------------------------------------------------------------- replay
+
+
+def test_a_replay_has_the_cell_its_whole_trajectory_and_its_weights(results):
+    ds, _ = results
+    again = pg.replay(ds, samples=80, noise=1.0, seed=2)
+    cell = ds.sel(samples=80, noise=1.0, seed=2)
+    np.testing.assert_allclose(again.probes.test_loss, cell.test_loss, rtol=1e-4)
+    (loss,) = again.trajectory.values()
+    np.testing.assert_array_equal(again.trajectory.step, np.arange(41))
+    np.testing.assert_allclose(loss.sel(step=cell.step), cell.train_loss, rtol=1e-4)
+    assert again.weights.shape == (10,)
+
+
+def test_a_replay_ends_where_the_training_stopped(store):
+    options = dict(samples=[4], snr=[20.0], numerics=["float64"], eps=0.1, seeds=[3])
+    ds = pg.run("benign_overfitting/numerics", store=store, **TINY, **options)
+    again = pg.replay(ds, seed=3, numerics="float64")
+    cell = ds.sel(seed=3).squeeze()
+    assert 1 < int(cell.stopped_at) < 60
+    assert again.trajectory.sizes["step"] == int(cell.stopped_at) + 1
+    for name in ("train_loss", "attention_signal", "value_noise"):
+        end = again.trajectory[name].isel(step=-1)
+        np.testing.assert_allclose(end, cell[name].isel(step=-1), rtol=1e-9)
+    assert (again.trajectory.train_loss[:-1] > 0.1).all()
+    assert again.weights.coefficients.query.shape == (14, 8)
+    assert again.probes.test_loss.dtype == np.float64
+    np.testing.assert_allclose(again.probes.test_loss, cell.test_loss, rtol=1e-9)
+    with pytest.raises(InputError, match="did you mean 'half step'"):
+        pg.replay(ds, numerics="halfstep")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (dict(samples=80), "say which noise: one of 0.5, 1.0, 2.0"),
+        (dict(samples=80, nois=1.0), "did you mean 'noise'"),
+        (dict(samples=70, noise=1.0), "samples = 70 is not on the axis"),
+    ],
+)
+def test_a_replay_needs_one_cell_of_the_dataset(results, cell, message):
+    with pytest.raises(InputError, match=message):
+        pg.replay(results[0], **cell)
+
+
+# -------------------------------------------------------------------- studies of one's own
+
+
+def half(cfg, key):
+    found = TOY.simulators["descent"].simulate(cfg, key)
+    return dataclasses.replace(found, test_loss=0.5 * found.test_loss)
+
+
+def twice(cfg, key):
+    found = TOY.simulators["descent"].simulate(cfg, key)
+    return dataclasses.replace(found, test_loss=2.0 * found.test_loss)
+
+
+def test_a_study_with_another_training_runs_beside_the_original(results):
+    ds, store = results
+    own = pg.run(with_simulate(half), "risk", store=store, **SMALL)
+    xr.testing.assert_allclose(own.test_loss, 0.5 * ds.test_loss)
+    assert pg.load(TOY, "risk", store=store, **SMALL).identical(ds)
+    assert own.attrs["fingerprint"] != ds.attrs["fingerprint"]
+
+
+def test_two_trainings_of_one_file_do_not_clash(results):
+    ds, store = results
+    for how, factor in ((half, 0.5), (twice, 2.0)):
+        own = pg.run(with_simulate(how), "risk", store=store, **SMALL)
+        xr.testing.assert_allclose(own.test_loss, factor * ds.test_loss)
+
+
+def test_trainings_that_differ_in_what_they_close_over_do_not_clash(results):
+    ds, store = results
+
+    def scaled(factor):
+        def how(cfg, key):
+            found = TOY.simulators["descent"].simulate(cfg, key)
+            return dataclasses.replace(found, test_loss=factor * found.test_loss)
+
+        return how
+
+    for factor in (3.0, 4.0):
+        own = pg.run(with_simulate(scaled(factor)), "risk", store=store, **SMALL)
+        xr.testing.assert_allclose(own.test_loss, factor * ds.test_loss)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: functools.partial(f), jax.jit])
+def test_any_callable_is_a_training(results, wrap):
+    ds, store = results
+    own = pg.run(with_simulate(wrap(half)), "risk", store=store, **SMALL)
+    xr.testing.assert_allclose(own.test_loss, 0.5 * ds.test_loss)
+
+
+def test_a_replay_of_another_training_is_not_that_of_the_original(results):
+    own = pg.run(with_simulate(half), "risk", store=results[1], **SMALL)
+    cell = dict(samples=80, noise=1.0, seed=2)
+    try:
+        again = pg.replay(own, **cell)
+    except InputError:
+        return  # saying that it cannot be replayed is fine, too
+    np.testing.assert_allclose(again.probes.test_loss, own.test_loss.sel(**cell), rtol=1e-4)
+
+
+def test_own_data_are_part_of_the_identity(store):
+    def with_data(cfg, key, data):
+        found = TOY.simulators["descent"].simulate(cfg, key)
+        return dataclasses.replace(found, test_loss=found.test_loss + jnp.sum(data["x"]))
+
+    experiment = dataclasses.replace(TOY.experiments[0], data="mine")
+    study = dataclasses.replace(with_simulate(with_data), experiments=(experiment,))
+    found = []
+    for shift in (0.0, 5.0):
+        data = {"x": np.full(2, shift, np.float32)}
+        own = dataclasses.replace(study, data={"mine": lambda data=data: data})
+        found.append(pg.run(own, "risk", store=store, **SMALL))
+    np.testing.assert_allclose(found[1].test_loss, found[0].test_loss + 10, rtol=1e-5)

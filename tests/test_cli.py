@@ -1,0 +1,353 @@
+import json
+import re
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import provingground as pg
+from provingground import __version__, cli
+from provingground.store import Store
+
+SMALL = ["--set", "samples=30,80", "--set", "steps=40", "--seeds", "4"]
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def proving(monkeypatch, capsys, tmp_path):
+    """Calls the command line in this process."""
+    monkeypatch.setenv("PROVING_STUDIES", "")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["proving", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return Answer(int(end.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """A store in which the toy study has been checked, and a small run of it."""
+    path = tmp_path_factory.mktemp("checked")
+    pg.check("toy", store=path)
+    pg.run("toy/risk", store=path, samples=[30, 80], steps=40, seeds=4)
+    return path
+
+
+def test_the_command_line_starts_without_the_slow_libraries():
+    code = (
+        "import sys, provingground.cli\n"
+        "sys.argv = ['proving', '--help']\n"
+        "try: provingground.cli.main()\n"
+        "except SystemExit as end: print(end.code)\n"
+        "slow = {'jax', 'numpy', 'xarray', 'matplotlib', 'scipy', 'equinox', 'pandas'}\n"
+        "print(sorted(slow & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "conditions" in done.stdout
+    assert done.stdout.splitlines()[-2:] == ["0", "[]"]
+
+
+# ------------------------------------------------------------------------------- looking
+
+
+def test_version_and_help(proving):
+    assert proving("--version") == (0, f"proving {__version__}\n", "")
+    for command in ("list", "show", "run", "check", "figure", "conditions", "report", "verify",
+                    "diff", "new"):  # fmt: skip
+        assert proving(command, "--help").code == 0
+
+
+def test_list_names_studies_and_experiments(proving):
+    code, out, _ = proving("list")
+    assert code == 0
+    assert "benign_overfitting" in out
+    assert "fig1b" in out
+
+
+def test_show_a_study(proving):
+    code, out, _ = proving("show", "toy")
+    assert code == 0
+    for text in ("Least squares", "risk", "960", "3840", "whole numbers from 1", "label noise"):
+        assert text in out
+
+
+def test_show_an_experiment_that_is_stored(proving, checked):
+    code, out, _ = proving("show", "toy/risk", "--store", checked)
+    assert code == 0
+    assert "30, 50, 80, 120, 200" in out
+    assert "960 cells, 960 stored, 0 programs" in out
+    assert "✓ holds" in out
+
+
+def test_conditions_have_both_sides_and_a_margin(proving):
+    code, out, _ = proving("conditions", "toy", "--set", "samples=6", "--set", "lr=0.25")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["samples", "6", ">=", "12", "0.5", "no"] in [row[:6] for row in rows]
+    assert ["step", "size", "0.25", "<=", "0.5", "2", "yes"] in [row[:7] for row in rows]
+    assert "excess_risk = inf" in out
+
+
+# ------------------------------------------------------------------------------- running
+
+
+def test_run_writes_the_dataset(proving, checked, tmp_path):
+    out = tmp_path / "ds.nc"
+    code, printed, told = proving("run", "toy/risk", *SMALL, "--store", checked, "--out", out)
+    assert (code, printed) == (0, "")
+    assert "24 cells, 24 stored, 0 to run" in told
+    with xr.open_dataset(out, engine="scipy") as ds:
+        plain = pg.load("toy/risk", store=checked, samples=[30, 80], steps=40, seeds=4)
+        np.testing.assert_array_equal(ds.test_loss, plain.test_loss)
+        assert ds.attrs["cells"] == 24
+
+
+def test_run_prints_the_dataset_and_counts_what_diverged(proving, tmp_path):
+    code, out, err = proving("run", "toy/risk", *SMALL, "--set", "lr=1000", "--store", tmp_path)
+    assert code == 0
+    assert "<xarray.Dataset>" in out
+    assert "24 to run in 1 programs" in err or "24 to run in 2 programs" in err
+    assert "24 of 24 cells diverged" in err
+
+
+def test_check_prints_one_json_object(proving, checked):
+    code, out, _ = proving("check", "toy", "--json", "--store", checked)
+    assert code == 0
+    record = json.loads(out)
+    assert list(record) == ["version", "scale", "device", "seconds", "verdicts"]
+    assert (record["version"], record["scale"]) == (__version__, "quick")
+    assert [v["claim"] for v in record["verdicts"]] == ["risk_law", "noise_exponent"]
+    first = record["verdicts"][0]
+    assert list(first) == [
+        "study", "experiment", "claim", "source", "says", "value", "low", "high", "within",
+        "verdict", "expected", "surprise", "cells", "diverged",
+    ]  # fmt: skip
+    assert first["low"] <= first["value"] <= first["high"]
+    assert (first["verdict"], first["surprise"], first["cells"]) == ("holds", False, 960)
+
+
+def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path):
+    saved = tmp_path / "verdicts.json"
+    code, out, err = proving("check", "toy", "--store", checked, "--save", saved)
+    assert code == 0
+    assert re.search(r"risk_law .*\[.*\] .*0.75 to 1.25 .*✓ holds", out)
+    assert "2 claims" in err
+    record = json.loads(saved.read_text())
+    assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
+    assert record["provenance"]["toy/risk"]["cells"] == 960
+
+
+def test_a_surprise_is_exit_code_one(proving, checked):
+    code, out, _ = proving("check", "toy", *SMALL, "--set", "lr=0.001", "--store", checked)
+    assert code == 1
+    assert re.search(r"risk_law .*✗ fails .*SURPRISE", out)
+
+
+def test_an_undecided_headline_is_exit_code_one(proving, checked):
+    code, out, _ = proving("check", "toy", *SMALL, "--set", "lr=1000", "--store", checked, "--json")
+    assert code == 1
+    assert [v["verdict"] for v in json.loads(out)["verdicts"]] == ["unknown"] * 2
+
+
+# ------------------------------------------------------------------------------- drawing
+
+STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_figures_are_drawn_from_what_is_stored(proving, checked, tmp_path, kind):
+    out = tmp_path / f"risk.{kind}"
+    assert proving("figure", "toy/risk", "--store", checked, "--out", out).code == 0
+    assert out.read_bytes().startswith(STARTS[kind])
+
+
+@pytest.mark.parametrize("options", [[], ["--seeds", "1000"], ["--set", "dim=7"]])
+def test_a_figure_of_what_is_not_stored_is_exit_code_three(proving, checked, tmp_path, options):
+    out = tmp_path / "risk.png"
+    where = checked if options else tmp_path / "empty"
+    code, _, err = proving("figure", "toy/risk", *options, "--store", where, "--out", out)
+    assert code == 3
+    assert "proving run" in err
+    assert "Traceback" not in err
+    assert not out.exists()
+
+
+def test_a_report_is_one_page(proving, checked, tmp_path):
+    out = tmp_path / "report.html"
+    code, printed, _ = proving("report", "toy", "--store", checked, "--out", out)
+    assert (code, printed) == (0, f"report: {out}\n")
+    page = out.read_text()
+    assert "risk_law" in page
+    assert "data:image/png;base64," in page
+
+
+def test_a_report_says_what_it_leaves_out(proving, checked, tmp_path):
+    out = tmp_path / "report.html"
+    code, _, err = proving("report", "toy", "benign_overfitting/fig1a", "--store", checked,
+                           "--out", out)  # fmt: skip
+    assert code == 0
+    assert "not in the report" in err
+    assert "benign_overfitting/fig1a" in err
+    code, _, err = proving("report", "toy", "--store", tmp_path / "empty", "--out", out)
+    assert code == 3
+    assert "proving check" in err
+
+
+# ------------------------------------------------------------------------------- keeping
+
+
+def test_verify_counts_and_names_what_is_broken(proving, tmp_path):
+    pg.run("toy/risk", store=tmp_path, samples=[30, 80], steps=40, seeds=4)
+    code, out, _ = proving("verify", "--store", tmp_path)
+    assert code == 0
+    assert re.fullmatch(r"toy: \d files, 24 cells, 0 stale\n", out)
+    bad = next((tmp_path / "toy").glob("*.nc"))
+    bad.write_bytes(bad.read_bytes()[:-9])
+    code, out, err = proving("verify", "toy", "--adopt", "--store", tmp_path)
+    assert code == 3
+    assert "0 stale, 0 adopted, 0 differ" in out
+    assert bad.name in err
+    assert proving("verify", "--store", tmp_path).code == 0
+
+
+def test_diff_tells_what_changed(proving, checked, tmp_path):
+    a, b = tmp_path / "a.nc", tmp_path / "b.nc"
+    for path, noise in ((a, "1.0"), (b, "2.0")):
+        proving("run", "toy/risk", *SMALL, "--set", f"noise={noise}", "--store", checked,
+                "--out", path)  # fmt: skip
+    assert proving("diff", a, a) == (0, "no difference\n", "")
+    code, out, _ = proving("diff", a, b)
+    assert code == 0
+    assert "grid" in out
+    assert "noise" in out
+
+
+def test_new_says_what_to_try(proving, tmp_path):
+    code, out, _ = proving("new", "my_study", "--folder", tmp_path)
+    assert code == 0
+    assert f"proving --study-path {tmp_path / 'my_study' / 'my_study'} check my_study" in out
+
+
+# --------------------------------------------------------------------------- bad requests
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ("run benign_overfiting/fig1a", "did you mean 'benign_overfitting'"),
+        ("run toy/risc", "did you mean 'risk'"),
+        ("run toy", "Known: risk"),
+        ("show toi", "unknown study 'toi'"),
+        ("check toy/risc", "did you mean 'risk'"),
+        ("check toy --scale papper", "did you mean 'paper'"),
+        ("run toy/risk --set sampels=3", "did you mean 'samples'"),
+        ("run toy/risk --set samples=0", "whole numbers from 1"),
+        ("run toy/risk --set samples=2.5", "whole numbers from 1"),
+        ("run toy/risk --set samples=1:inf:3", "whole numbers from 1"),
+        ("run toy/risk --set noise=-1", "numbers from 0"),
+        ("run toy/risk --set noise=nan", "numbers from 0"),
+        ("run toy/risk --set noise=much", "numbers from 0"),
+        ("run toy/risk --set noise=1,nan", "numbers from 0"),
+        ("run toy/risk --set noise=", "empty list"),
+        ("run toy/risk --set noise=,", "empty list"),
+        ("run toy/risk --set noise=1,1", "twice"),
+        ("run toy/risk --set noise=0:1", "lo:hi:n"),
+        ("run toy/risk --set noise=0:1:1000000000", "allowed"),
+        ("run toy/risk --set noise", "write NAME=VALUES"),
+        ("run toy/risk --seeds 1000000000", "allowed"),
+        ("run toy/risk --seeds 1000000", "--yes"),
+        ("run toy/risk --seeds 0", "at least one seed"),
+        ("run toy/risk --seeds many", "valid integer"),
+        ("run toy/risk --lanes 0", "lanes = 0 is not allowed"),
+        ("run toy/risk --scale small", "Known: quick, paper"),
+        ("run toy/risk --set steps=5", "steps"),
+        ("figure toy/risk --out risk.gif", ".png, .svg, .pdf"),
+        ("figure toy/risk --out risk", ".png, .svg, .pdf"),
+        ("run benign_overfitting/numerics --set numerics=halfstep", "did you mean 'half step'"),
+        ("run benign_overfitting/numerics --set lr=0.1", "choose a case"),
+        ("conditions toy --set noise=1,2", "one value for noise"),
+        ("conditions toy --set nois=1", "did you mean 'noise'"),
+        ("verify toi", "unknown study 'toi'"),
+        ("diff a.nc b.nc", "no such file: a.nc"),
+        ("new Bad-Name", "a letter first"),
+        ("new toy", "there is a study 'toy' already"),
+        ("--study-path nowhere list", "no study in nowhere"),
+        ("run", "Missing argument"),
+        ("rum toy/risk", "No such command"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_exit_code_two(proving, tmp_path, request_, says):
+    store = ["--store", tmp_path / "store"] if request_.split()[0] in ("run", "check") else []
+    code, _, err = proving(*request_.split(), *store)
+    assert code == 2
+    assert says in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "run toy/risk --out nowhere/ds.nc",
+        "check toy --save nowhere/verdicts.json",
+        "figure toy/risk --out nowhere/risk.png",
+        "report toy --out nowhere/report.html",
+    ],
+)
+def test_a_folder_that_does_not_exist_is_named_before_any_work(proving, checked, request_):
+    code, out, err = proving(*request_.split(), "--store", checked)
+    assert (code, out) == (2, "")
+    assert "nowhere" in err
+    assert "does not exist" in err
+
+
+def test_many_values_ask_before_they_are_listed(proving, monkeypatch):
+    monkeypatch.setattr(np, "linspace", None)
+    code, _, err = proving("run", "toy/risk", "--set", "noise=0:1:50000000")
+    assert code == 2
+    assert "--yes" in err
+
+
+def test_a_store_that_cannot_be_written_is_exit_code_three(proving, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for store in (tmp_path / "file", tmp_path / "file" / "store"):
+        code, _, err = proving("run", "toy/risk", *SMALL, "--store", store)
+        assert code == 3
+        assert "cannot write to the store" in err
+        assert "Traceback" not in err
+
+
+def test_an_interrupted_run_says_how_to_go_on(proving, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("provingground.api.job", interrupt)
+    code, _, err = proving("run", "toy/risk")
+    assert code == 130
+    assert "run again to go on" in err
+
+
+def test_quarantined_files_are_named(proving, tmp_path):
+    run = ["run", "toy/risk", *SMALL, "--store", tmp_path]
+    proving(*run)
+    before = pg.load("toy/risk", store=tmp_path, samples=[30, 80], steps=40, seeds=4)
+    bad = next((tmp_path / "toy").glob("*.nc"))
+    bad.write_bytes(b"")
+    code, _, err = proving(*run)
+    assert code == 0
+    assert f"quarantined {bad.name}" in err
+    again = pg.load("toy/risk", store=Store(tmp_path), samples=[30, 80], steps=40, seeds=4)
+    np.testing.assert_array_equal(again.test_loss, before.test_loss)

@@ -1,0 +1,425 @@
+import dataclasses
+import hashlib
+import json
+import math
+import subprocess
+import sys
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jaxtyping import Array, Float
+
+from provingground import engine, grid
+from provingground.errors import InputError
+from provingground.grid import parse_values, plan
+from provingground.keys import normal, stream
+from provingground.store import Store
+from provingground.study import (
+    Experiment,
+    Prediction,
+    Simulator,
+    Study,
+    axis,
+    cases,
+    config,
+    par,
+    pars,
+)
+
+
+@config
+class Config:
+    count: int = par(4, "n", "things", low=1, high=50, value=True, pad=4)
+    rate: float = par(0.5, r"\eta", "rate", low=0, high=10)
+    width: int = par(3, "w", "width", low=1)
+    kind: str = par("a", "k", "kind", choices=("a", "b"))
+    fast: bool = par(True, "f", "fast")
+
+
+class Probes(eqx.Module):
+    total: Float[Array, ""]
+
+
+def simulate(cfg, key):
+    return Probes(cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
+
+
+def renamed(settings, random_key):
+    # the same arithmetic under other names, with a comment
+
+    drawn = normal(stream(random_key, "data"), (settings.width,))
+    return Probes(settings.rate * jnp.sum(drawn))
+
+
+def changed(cfg, key):
+    return Probes(2.0 * cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
+
+
+def experiment(name="first", **options):
+    known = dict(says="s", grid={"rate": [1.0, 2.0]}, seeds=4, claims=(), figure=lambda ds: None)
+    return Experiment(name, **(known | options))  # pyright: ignore
+
+
+def study(*experiments, how=simulate, **options):
+    simulators = {"one": Simulator(Config, how, Probes), "two": Simulator(Config, changed, Probes)}
+    first = experiments or (experiment(),)
+    made = Study("tiny", "t", "c", simulators, lambda cfg: Prediction((), {}), first)
+    return dataclasses.replace(made, **options)
+
+
+def planned(overrides=None, seeds=None, *, scale="quick", yes=False, **options):
+    first = experiment(**options)
+    return plan(study(first), first, scale, overrides, seeds, yes=yes)
+
+
+def points(*args, **options):
+    return planned(*args, **options).points()
+
+
+# ------------------------------------------------------------------------------ planning
+
+
+def test_a_sweep_is_a_product_of_axes_and_seeds():
+    sweep = planned(grid={"rate": [1.0, 2.0], "width": [3, 4, 5], "count": 7})
+    assert [a.name for a in sweep.axes] == ["rate", "width"]
+    assert sweep.fixed == {"count": 7}
+    assert sweep.seeds == (0, 1, 2, 3)
+    assert sweep.cells == 24
+    found = [(p.config.rate, p.config.width, p.config.count) for p in sweep.points()]
+    assert found == [(r, w, 7) for r in (1.0, 2.0) for w in (3, 4, 5)]
+
+
+def test_quick_overrides_paper():
+    options = dict(grid={"rate": [1, 2, 3], "width": 9}, quick={"rate": [1, 2], "seeds": 2})
+    assert planned(**options).cells == 4
+    assert planned(**options, scale="paper").cells == 12
+
+
+def test_an_experiment_may_exist_at_paper_scale_only():
+    with pytest.raises(InputError, match="'paper' only"):
+        planned(paper_only=True)
+    assert planned(paper_only=True, scale="paper").cells == 8
+
+
+def test_overrides_replace_values_and_add_axes():
+    sweep = planned({"rate": [3.0], "width": [1, 2], "kind": "b"})
+    assert {a.name: a.labels for a in sweep.axes} == {"rate": [3.0], "width": [1, 2]}
+    assert sweep.fixed == {"kind": "b"}
+
+
+def test_an_axis_stays_an_axis_when_one_value_is_given():
+    assert [a.labels for a in planned({"rate": 3}).axes] == [[3.0]]
+
+
+def test_seeds_are_a_number_or_a_list():
+    assert planned(seeds=2).seeds == (0, 1)
+    assert planned(seeds=[5, 7]).seeds == (5, 7)
+    assert planned(seeds=range(3, 6)).seeds == (3, 4, 5)
+
+
+@pytest.mark.parametrize("rates", [np.array([3.0, 4.0]), np.array([3.0]), np.linspace(1, 2, 3)])
+def test_values_may_be_an_array(rates):
+    (made,) = planned({"rate": rates}).axes
+    assert made.labels == rates.tolist()
+    (added,) = planned({"count": np.array([1, 2])}, grid={}).axes
+    assert added.labels == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"rates": 1}, "unknown parameter 'rates'; did you mean 'rate'"),
+        ({"rate": -1}, "rate = -1 is not allowed.*numbers from 0 to 10"),
+        ({"rate": [1, math.nan]}, "rate = nan is not allowed"),
+        ({"rate": []}, "rate has an empty list"),
+        ({"rate": [1, 2, 1.0]}, "rate lists a value twice"),
+        ({"count": 0}, "count = 0 is not allowed.*whole numbers from 1 to 50"),
+        ({"count": math.inf}, "count = inf is not allowed"),
+        ({"width": "wide"}, "width = 'wide' is not allowed"),
+        ({"kind": "c"}, "one of a, b"),
+        ({"fast": 1}, "true or false"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_work(overrides, message):
+    with pytest.raises(InputError, match=message):
+        planned(overrides)
+
+
+@pytest.mark.parametrize("seeds", [0, [], [1, 1], [0.5], -3])
+def test_bad_seeds_are_refused(seeds):
+    with pytest.raises(InputError, match="seed"):
+        planned(seeds=seeds)
+
+
+def test_a_grid_with_an_unknown_name_is_refused():
+    for wrong in ({"rates": [1.0]}, {"case": cases({"x": {"rates": 1.0}})}):
+        with pytest.raises(InputError, match="did you mean 'rate'"):
+            planned(grid=wrong)
+
+
+CASES = {"case": cases({"slow": {"rate": 0.1}, "fast": {"rate": 1.0, "simulator": "two"}})}
+
+
+def test_cases_label_an_axis_and_choose_simulator_and_precision():
+    double = cases({"single": {}, "double": {"precision": "float64"}})
+    sweep = planned(grid={**CASES, "numerics": double})
+    found = [(p.config.rate, p.program.simulator, p.program.precision) for p in sweep.points()]
+    assert found == [
+        (0.1, "one", "float32"),
+        (0.1, "one", "float64"),
+        (1.0, "two", "float32"),
+        (1.0, "two", "float64"),
+    ]
+    assert sweep.axes[0].labels == ["slow", "fast"]
+
+
+def test_some_cases_can_be_chosen():
+    assert planned({"case": ["fast"]}, grid=CASES).axes[0].labels == ["fast"]
+    assert planned({"case": "slow"}, grid=CASES).axes[0].labels == ["slow"]
+    with pytest.raises(InputError, match="did you mean 'fast'"):
+        planned({"case": ["faster"]}, grid=CASES)
+    with pytest.raises(InputError, match="choose a case"):
+        planned({"rate": 0.3}, grid=CASES)
+
+
+def test_an_axis_of_its_own_is_turned_into_parameters():
+    options = dict(
+        grid={"count": [2, 4], "load": axis([1, 3], "L", "load")},
+        derive=lambda s: {"rate": s["load"] / s["count"]},
+    )
+    sweep = planned(**options)
+    assert [(a.name, a.labels) for a in sweep.axes] == [("count", [2, 4]), ("load", [1.0, 3.0])]
+    assert [p.config.rate for p in sweep.points()] == [0.5, 1.5, 0.25, 0.75]
+    assert sweep.table["load"].label == "load, $L$"
+    assert [p.config.rate for p in points({"load": [2.0], "count": 4}, **options)] == [0.5]
+    with pytest.raises(InputError, match="rate = 30.0 is not allowed"):
+        points({"load": [60.0]}, **options)
+
+
+# ---------------------------------------------------------------------------- how many
+
+
+def test_a_million_cells_ask_and_a_hundred_million_are_refused():
+    rates = {"rate": list(np.linspace(0, 1, 1000))}
+    assert planned(rates, 1000).cells == 10**6
+    with pytest.raises(InputError, match=r"1e\+06 cells: say yes"):
+        planned(rates, 1001)
+    assert planned(rates, 1001, yes=True).cells == 1_001_000
+    with pytest.raises(InputError, match=r"more than the 1e\+08 allowed"):
+        planned(rates, 10**6, yes=True)
+
+
+@pytest.mark.parametrize("seeds", [10**9, 10**30, range(10**12)])
+def test_too_many_seeds_are_refused_without_listing_them(seeds):
+    with pytest.raises(InputError, match="allowed"):
+        planned(seeds=seeds, yes=True)
+
+
+def test_too_many_values_are_refused_without_listing_them():
+    with pytest.raises(InputError, match="allowed"):
+        planned({"rate": range(10**12)}, yes=True)
+
+
+# ------------------------------------------------------------------------------ reading
+
+RATE, COUNT, KIND, FAST = (pars(Config)[n] for n in ("rate", "count", "kind", "fast"))
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "values"),
+    [
+        (RATE, "2", 2.0),
+        (RATE, " 1e-3 ", 1e-3),
+        (RATE, "1,2.5", [1.0, 2.5]),
+        (RATE, "1,", [1.0]),
+        (RATE, "0:1:3", [0.0, 0.5, 1.0]),
+        (RATE, "1:0:3", [1.0, 0.5, 0.0]),
+        (RATE, "3:5:1", [3.0]),
+        (COUNT, "7", 7),
+        (COUNT, "1,2", [1, 2]),
+        (COUNT, "1:3:5", [1, 2, 3]),
+        (COUNT, "1:16:5log", [1, 2, 4, 8, 16]),
+        (KIND, "b,a", ["b", "a"]),
+        (FAST, "true", True),
+        (FAST, "0,TRUE", [False, True]),
+    ],
+)
+def test_values_are_read(p, text, values):
+    found = parse_values(p, text)
+    assert found == values
+    assert type(found) is type(values)
+
+
+def test_log_spacing_is_even_in_the_logarithm():
+    np.testing.assert_allclose(parse_values(RATE, "0.01:1:3log"), [0.01, 0.1, 1], rtol=1e-12)
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.integers(2, 30))
+def test_spaced_values_keep_their_ends_and_stay_in_range(low, high, n):
+    found = parse_values(RATE, f"{low!r}:{high!r}:{n}")
+    assert (found[0], found[-1]) == (low, high)
+    assert all(0 <= v <= 10 for v in found)
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "message"),
+    [
+        (RATE, "much", "rate = 'much' is not allowed"),
+        (RATE, "nan", "is not allowed"),
+        (RATE, "inf", "is not allowed"),
+        (RATE, "1,nan", "is not allowed"),
+        (RATE, "-1", "numbers from 0 to 10"),
+        (RATE, "", "empty list"),
+        (RATE, " , ,", "empty list"),
+        (RATE, "0:1", "not understood"),
+        (RATE, "0:1:2:3", "not understood"),
+        (RATE, "0:1:x", "not understood"),
+        (RATE, "0:1:2.5", "not understood"),
+        (RATE, "::", "not understood"),
+        (RATE, "0:1:0", "n >= 1"),
+        (RATE, "0:1:-4", "n >= 1"),
+        (RATE, "0:1:4log", "positive ends"),
+        (RATE, "nan:1:4", "is not allowed"),
+        (RATE, "0:inf:4", "is not allowed"),
+        (RATE, "0:11:4", "is not allowed"),
+        (COUNT, "2.5", "whole numbers"),
+        (COUNT, "1:51:4", "whole numbers"),
+        (COUNT, "1:inf:4", "whole numbers"),
+        (COUNT, "nan:4:4", "whole numbers"),
+        (COUNT, "1e400:4:4", "whole numbers"),
+        (FAST, "yes", "true or false"),
+        (FAST, "0:1:2", "true or false"),
+        (KIND, "c", "one of a, b"),
+        (KIND, "a:b:2", "not understood"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_can(p, text, message):
+    with pytest.raises(InputError, match=message):
+        parse_values(p, text)
+
+
+@pytest.mark.parametrize("spacing", ["", "log"])
+@pytest.mark.parametrize("n", [10**9, 10**30])
+def test_huge_numbers_of_values_are_refused_without_making_them(monkeypatch, n, spacing):
+    for name in ("linspace", "geomspace"):
+        monkeypatch.setattr(np, name, None)
+    with pytest.raises(InputError, match="allowed"):
+        parse_values(RATE, f"1:2:{n}{spacing}")
+
+
+# ----------------------------------------------------------------------------- identity
+
+IDS = """
+import json, sys
+from provingground import api
+from provingground.engine import fingerprint
+planned = api.job("toy/risk", seeds=2, store=sys.argv[1], settings={"samples": [20, 40]})
+print(json.dumps([planned.ids, fingerprint(planned.study, planned.points[0], planned.store)]))
+"""
+
+
+def test_equal_settings_have_equal_identities_in_every_process(tmp_path):
+    from provingground import api
+
+    command = [sys.executable, "-c", IDS, str(tmp_path / "there")]
+    there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    job = api.job(
+        "toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]}
+    )
+    here = [job.ids, engine.fingerprint(job.study, job.points[0], job.store)]
+    assert json.loads(there.stdout) == here
+    assert len({cell for point in job.ids for cell in point}) == 12
+
+
+def digest(point, fingerprint="f", data="d", owner="tiny"):
+    return grid.point_digest(study(name=owner), point, fingerprint, data)
+
+
+def test_everything_that_matters_changes_the_identity():
+    def at(setting=None, **options):
+        return points(setting, **({"grid": {}} | options))[0]
+
+    same = at()
+    double = {"case": cases({"x": {"precision": "float64"}})}
+    found = [
+        digest(same),
+        digest(at({"rate": 0.6})),
+        digest(at({"count": 3})),
+        digest(at({"width": 4})),
+        digest(at({"kind": "b"})),
+        digest(at(simulator="two")),
+        digest(at(grid=double)),
+        digest(same, fingerprint="g"),
+        digest(same, data="e"),
+        digest(same, owner="other"),
+    ]
+    assert len(set(found)) == len(found)
+    assert digest(at({"rate": 0.5, "count": 4})) == found[0]
+
+
+def test_seeds_have_identities_of_their_own():
+    ids = grid.cell_ids("point", range(100))
+    assert len(set(ids)) == 100
+    assert grid.cell_ids("point", [7]) == [ids[7]]
+
+
+def test_the_identity_is_that_of_the_setting_not_of_the_grid():
+    wide = points({"rate": [1.0, 2.0], "count": [3, 4]})
+    narrow = points({"rate": 2.0, "count": [4]}, name="second", seeds=9)
+    assert digest(wide[3]) == digest(narrow[0])
+
+
+def test_data_are_told_apart_by_content_type_and_shape():
+    one = np.arange(6.0)
+    found = [one, one + 1, one.astype(np.float32), one.reshape(2, 3), {"x": one}, [one, one]]
+    assert len({grid.digest_of_data(d) for d in found}) == len(found)
+    assert grid.digest_of_data({"x": one}) == grid.digest_of_data({"x": one.copy()})
+    assert grid.digest_of_data(None) == ""
+
+
+# -------------------------------------------------------------------------- fingerprints
+
+
+def lowered(how, setting=None):
+    owner = study(how=how)
+    point = plan(owner, owner.experiments[0], "quick", setting).points()[0]
+    return grid.lowered_text(owner, point.program, point.config, None)
+
+
+def test_names_and_comments_leave_the_program_and_arithmetic_changes_it():
+    assert lowered(simulate) == lowered(renamed)
+    assert lowered(simulate) != lowered(changed)
+
+
+def test_values_leave_the_program_and_shapes_change_it():
+    assert lowered(simulate, {"rate": 0.9}) == lowered(simulate)
+    assert lowered(simulate, {"width": 4}) != lowered(simulate)
+
+
+def test_the_program_does_not_depend_on_the_study_s_name():
+    owner = study(name="other")
+    point = plan(owner, owner.experiments[0]).points()[0]
+    text = grid.lowered_text(owner, point.program, point.config, None)
+    assert len(text) == len(lowered(simulate))
+
+
+def test_fingerprints_are_kept(store, monkeypatch):
+    owner = study()
+    point = plan(owner, owner.experiments[0]).points()[0]
+    text = lowered(simulate).encode()
+    assert engine.fingerprint(owner, point, store) == hashlib.sha256(text).hexdigest()[:40]
+    monkeypatch.setattr(grid, "lowered_text", None)
+    assert engine.fingerprint(owner, point, Store(store.path), trace=False)
+
+
+@pytest.mark.parametrize("other", [renamed, changed])
+def test_a_fingerprint_is_that_of_the_function_not_of_its_file(store, other):
+    def fingerprint(how):
+        owner = study(how=how)
+        return engine.fingerprint(owner, plan(owner, owner.experiments[0]).points()[0], store)
+
+    assert (fingerprint(simulate) == fingerprint(other)) == (other is renamed)

@@ -1,0 +1,267 @@
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import provingground as pg
+from provingground.atlas.records import verdict_record
+from provingground.errors import InputError
+from provingground.store import Store
+from provingground.studies.toy import STUDY as TOY
+from provingground.study import config, par
+from provingground.upkeep import State, difference, scaffold, verify
+
+SMALL = dict(samples=[30], noise=[0.5, 1.0], steps=40)
+
+
+def with_simulate(how, **changes):
+    simulator = dataclasses.replace(TOY.simulators["descent"], simulate=how, **changes)
+    return dataclasses.replace(TOY, simulators={"descent": simulator})
+
+
+def scaled(by):
+    def how(cfg, key):
+        found = TOY.simulators["descent"].simulate(cfg, key)
+        return dataclasses.replace(found, test_loss=by * found.test_loss)
+
+    return with_simulate(how)
+
+
+UPGRADED = scaled(1.0)  # another program, the same numbers
+BROKEN = scaled(1.01)
+
+
+def run(study, store, seeds=4):
+    return pg.run(study, "risk", store=store, seeds=seeds, lanes=4, **SMALL)
+
+
+def missing(study, store, seeds=4):
+    return pg.load(study, "risk", store=Store(store.path), seeds=seeds, **SMALL).attrs["missing"]
+
+
+# ------------------------------------------------------------------------------- verify
+
+
+def test_verify_counts_files_and_cells(store):
+    run(TOY, store)
+    assert verify(TOY, store) == State(chunks=2, cells=8, stale=0, adopted=0, refused=0)
+    assert verify(TOY, Store(store.path / "empty")) == State(0, 0, 0, 0, 0)
+
+
+def test_verify_sets_broken_files_aside(store):
+    run(TOY, store)
+    bad = sorted((store.path / "toy").glob("*.nc"))[0]
+    content = bytearray(bad.read_bytes())
+    content[-1] ^= 1
+    bad.write_bytes(content)
+    fresh = Store(store.path)
+    assert verify(TOY, fresh) == State(1, 4, 0, 0, 0)
+    assert bad.name in fresh.quarantined[0]
+
+
+def test_results_of_another_program_are_stale(store):
+    run(TOY, store)
+    assert verify(UPGRADED, store) == State(2, 8, stale=8, adopted=0, refused=0)
+    assert missing(UPGRADED, store) == 8
+
+
+def test_results_that_still_agree_are_adopted(store):
+    ds = run(TOY, store)
+    assert verify(UPGRADED, store, adopt=True) == State(2, 8, stale=8, adopted=8, refused=0)
+    adopted = pg.load(UPGRADED, "risk", store=Store(store.path), seeds=4, **SMALL)
+    assert adopted.attrs["missing"] == 0
+    xr.testing.assert_equal(adopted.test_loss, ds.test_loss)
+    assert verify(UPGRADED, Store(store.path)) == State(2, 8, 0, 0, 0)
+
+
+def test_results_that_differ_are_refused(store):
+    run(TOY, store)
+    assert verify(BROKEN, store, adopt=True) == State(2, 8, stale=8, adopted=0, refused=8)
+    assert missing(BROKEN, store) == 8
+    assert missing(TOY, store) == 0
+
+
+def test_results_of_a_study_with_other_parameters_are_refused(store):
+    @config
+    class Config:
+        dim: int = par(10, "d", "dimension", low=1)
+        samples: int = par(40, "N", "training samples", low=1, value=True, pad=16)
+        noise: float = par(1.0, r"\sigma", "label noise s.d.", low=0)
+        lr: float = par(0.4, r"\eta", "step size", low=0)
+        steps: int = par(300, "T", "gradient descent steps", low=1)
+        momentum: float = par(0.0, r"\beta", "momentum", low=0)
+
+    run(TOY, store)
+    other = with_simulate(TOY.simulators["descent"].simulate, config=Config)
+    assert verify(other, store, adopt=True) == State(2, 8, stale=8, adopted=0, refused=8)
+    gone = dataclasses.replace(TOY, simulators={"other": TOY.simulators["descent"]})
+    assert verify(gone, store, adopt=True) == State(2, 8, stale=8, adopted=0, refused=8)
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_adopting_old_results_keeps_new_ones(store, monkeypatch, newest_first):
+    old = run(TOY, store).attrs["fingerprint"]
+    run(UPGRADED, store, seeds=[4, 5])
+    chunks = Store.chunks
+
+    def ordered(self, study):
+        found = list(chunks(self, study))
+        return iter(sorted(found, key=lambda c: (c.about["fingerprint"] == old) == newest_first))
+
+    monkeypatch.setattr(Store, "chunks", ordered)
+    verify(UPGRADED, Store(store.path), adopt=True)
+    assert missing(UPGRADED, store, [4, 5]) == 0
+
+
+# ---------------------------------------------------------------------------------- diff
+
+
+def dataset(shift=0.0, seeds=3, **attrs):
+    ds = xr.Dataset(
+        {"loss": (("seed", "step"), np.ones((seeds, 2)) + shift), "label": ("seed", ["a"] * seeds)},
+        {"seed": np.arange(seeds, dtype=np.int32)},
+    )
+    return ds.assign_attrs({"scale": "quick", "seconds": shift} | attrs)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(name, ds):
+        ds.to_netcdf(tmp_path / name, engine="scipy")
+        return tmp_path / name
+
+    return save
+
+
+def test_equal_datasets_do_not_differ(saved):
+    assert difference(saved("a.nc", dataset()), saved("b.nc", dataset())) == []
+    nan = dataset(np.nan)
+    assert difference(saved("a.nc", nan), saved("b.nc", nan)) == []
+
+
+def test_numbers_and_attributes_are_compared(saved):
+    a, b = saved("a.nc", dataset()), saved("b.nc", dataset(0.25, scale="paper"))
+    assert difference(a, b) == [
+        "scale: quick -> paper",
+        "loss: differs by at most 0.25, on average 0.25",
+    ]
+
+
+def test_different_grids_are_compared_where_they_overlap(saved):
+    lines = difference(saved("a.nc", dataset()), saved("b.nc", dataset(0.5, seeds=5)))
+    assert "loss: compared on the 6 common entries" in lines
+    assert "loss: differs by at most 0.5, on average 0.5" in lines
+
+
+def test_variables_of_one_side_are_named(saved):
+    a, b = saved("a.nc", dataset()), saved("b.nc", dataset().drop_vars("loss"))
+    assert difference(a, b) == ["loss: only in the first"]
+    assert difference(b, a) == ["loss: only in the second"]
+
+
+def test_datasets_with_other_numbers_of_steps_can_be_compared(saved):
+    longer = dataset().pad(step=(0, 1), constant_values=1.0).assign(label=dataset().label)
+    assert difference(saved("a.nc", dataset()), saved("b.nc", longer.drop_vars("label")))
+
+
+def test_verdicts_are_compared(tmp_path):
+    verdicts = pg.check(TOY, seeds=4, **(SMALL | dict(samples=[80])))
+    record = verdict_record(verdicts, scale="quick", seconds=1.0, device="cpu")
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    a.write_text(json.dumps(record))
+    record["verdicts"][0] |= {"verdict": "fails", "value": 9}
+    record["verdicts"][1]["claim"] = "renamed"
+    b.write_text(json.dumps(record))
+    assert difference(a, a) == []
+    lines = difference(a, b)
+    assert "toy/risk/noise_exponent: only in the first" in lines
+    assert "toy/risk/renamed: only in the second" in lines
+    assert any(re.match(r"toy/risk/risk_law: value [\d.]+ -> 9", line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("b.nc", b"not one", "not a netCDF-3 file"),
+        ("b.nc", b"CDF\x01 but broken", "not a netCDF-3 file"),
+        ("b.json", b"{}", "two .nc or two .json"),
+        ("b.txt", b"", "two .nc or two .json"),
+        ("c.nc", None, "no such file"),
+    ],
+)
+def test_what_is_no_result_is_refused(saved, tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        difference(saved("a.nc", dataset()), tmp_path / name)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"verdicts": [1]}', '{"verdicts": 1}'])
+def test_what_is_no_record_is_refused(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(InputError, match="not a record of verdicts"):
+        difference(tmp_path / "a.json", tmp_path / "a.json")
+
+
+# ----------------------------------------------------------------------------------- new
+
+COMMANDS = """
+import sys
+from provingground.cli import main
+path = sys.argv[1]
+for command in ("check my_study", "list", "report"):
+    sys.argv = ["proving", "--study-path", path, *command.split()]
+    try:
+        main()
+    except SystemExit as end:
+        print(command, end.code)
+"""
+
+
+def test_a_new_study_works_at_once(tmp_path):
+    path = scaffold("my_study", tmp_path)
+    command = [sys.executable, "-c", COMMANDS, str(path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    for line in ("check my_study 0", "list 0", "report 0"):
+        assert line in done.stdout.splitlines(), done.stderr
+    assert "my_study/risk:" in done.stdout
+    assert re.search(r"^my_study +Least squares", done.stdout, re.MULTILINE)
+    assert "my_study" in (tmp_path / "report.html").read_text()
+
+
+def test_a_new_study_is_a_package_with_an_entry_point(tmp_path):
+    path = scaffold("my_study", tmp_path)
+    assert path == tmp_path / "my_study" / "my_study"
+    assert {p.name for p in path.iterdir()} >= {
+        "README.md", "__init__.py", "experiments.py", "model.py", "theory.py"
+    }  # fmt: skip
+    assert 'my_study = "my_study:STUDY"' in (path.parent / "pyproject.toml").read_text()
+    assert not [p for p in path.iterdir() if "toy" in p.read_text()]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Upper", "9lives", "with-dash", "with space", "../up", "toy", "benign_overfitting"]
+)
+def test_bad_names_are_refused_and_nothing_is_written(tmp_path, name):
+    with pytest.raises(InputError):
+        scaffold(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_exists_is_left_alone(tmp_path):
+    (tmp_path / "my_study").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        scaffold("my_study", tmp_path)
+    assert list((tmp_path / "my_study").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["class", "json"])
+def test_names_that_python_has_taken_are_refused(tmp_path, name):
+    """`import class` is no sentence, and `import json` finds another module."""
+    with pytest.raises(InputError):
+        scaffold(name, tmp_path)
