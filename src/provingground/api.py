@@ -25,6 +25,7 @@ from provingground.store import Store
 from provingground.study import Experiment, Scale, Study, Verdict, judge
 from provingground.train import taped
 
+LEAST_SEEDS = 3
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 Progress = bool | Callable[[int, int, str], None] | None
 
@@ -213,6 +214,7 @@ def check(
 
     `headline` restricts each study to its first experiment.
     """
+    enough_seeds(seeds)
     return [
         verdict
         for owner, experiment in chosen(targets, scale=scale, headline=headline)
@@ -232,6 +234,12 @@ def check(
             ),
         )
     ]
+
+
+def enough_seeds(seeds: int | None) -> None:
+    """Refuses to judge from too few seeds, before any work."""
+    if seeds is not None and seeds < LEAST_SEEDS:
+        raise InputError(f"seeds = {seeds} is not allowed: a verdict needs at least {LEAST_SEEDS}")
 
 
 def chosen(

@@ -142,7 +142,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     from rich.table import Table
 
     from provingground import api
-    from provingground.engine import device_name
+    from provingground.engine import device_name, workers
 
     job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
     sweep, out = job.sweep, _console()
@@ -157,11 +157,13 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
             f"{fixed} (fixed)", f"{value:.6g}" if isinstance(value, float) else str(value)
         )
     out.print(table)
+    if job.forecast().seconds is None:
+        _say("timing one call of each program ...")
     forecast = job.forecast(measure=True)
     out.print(
-        f"\n{forecast.cells} cells, {forecast.stored} stored, {forecast.programs} programs to "
-        f"compile, {forecast.lanes} lanes on {device_name()}; "
-        f"about {_duration(forecast.seconds)} of training for the rest"
+        f"\n{forecast.cells} cells, {forecast.stored} stored; {forecast.programs} programs to "
+        f"compile, {forecast.lanes} lanes, {workers()} workers on {device_name()}; about "
+        f"{_duration(forecast.seconds)} and {forecast.memory / 2**20:.0f} MiB for the rest"
     )
     if forecast.stored < forecast.cells:
         table = Table("claim", "source", "bound", "says", box=None)
@@ -273,6 +275,7 @@ def check(
     from provingground.atlas.records import verdict_record
     from provingground.engine import device_name
 
+    api.enough_seeds(seeds)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
     start = time.perf_counter()
     verdicts, provenance = [], {}

@@ -6,6 +6,7 @@ axis of the key stays away), so weights and data are drawn once for all lanes.
 """
 
 import hashlib
+import json
 import os
 import threading
 import time
@@ -68,13 +69,24 @@ class Block(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """What a sweep will cost. `seconds` is None until its programs have been timed once."""
+    """What a sweep will cost. `seconds` is None until its programs have been timed once.
+
+    `memory` counts the bytes of temporary arrays of all workers, as far as it is known.
+    """
 
     cells: int
     stored: int
     programs: int
     seconds: float | None
+    memory: int
     lanes: int
+
+
+class Timing(NamedTuple):
+    """What a cell of a program costs on this device."""
+
+    seconds: float
+    memory: int
 
 
 @dataclass
@@ -86,6 +98,7 @@ class Job:
     lanes: int | None = None
     trace: bool = True
     _spent: dict[Program, list[tuple[float, int]]] = field(default_factory=dict, repr=False)
+    _memory: dict[Program, int] = field(default_factory=dict, repr=False)
 
     @property
     def study(self) -> Study:
@@ -191,6 +204,8 @@ class Job:
         with lock:
             if not known:
                 known.append(self._compile(program, points, seeds))
+            if needed := known[0].memory_analysis():
+                self._memory[program] = needed.temp_size_in_bytes
             return known[0]
 
     def _compile(self, program: Program, points: Sequence[Point], seeds: int) -> Any:
@@ -234,36 +249,42 @@ class Job:
             left[point.program] = left.get(point.program, 0) + sum(c not in stored for c in ids)
         todo = {program: n for program, n in left.items() if n}
         seconds: float | None = 0.0
+        memory = 0
         for program, n in todo.items():
             each = self.timing(program)
             if each is None and measure:
-                each = self._time(next(b for b in self.blocks if b.program == program))
-            seconds = None if each is None or seconds is None else seconds + n * each
+                self._time(next(b for b in self.blocks if b.program == program))
+                each = self.timing(program)
+            if each is None or seconds is None:
+                seconds = None
+                continue
+            seconds += n * each.seconds
+            memory = max(memory, each.memory * workers())
         return Forecast(
             cells=self.sweep.cells,
             stored=self.sweep.cells - sum(left.values()),
             programs=len(todo),
             seconds=seconds,
+            memory=memory,
             lanes=max((b.lanes for b in self.blocks), default=1),
         )
 
-    def timing(self, program: Program) -> float | None:
-        """Seconds per cell on this device, as measured by an earlier run."""
+    def timing(self, program: Program) -> Timing | None:
+        """What a cell costs on this device, as measured by an earlier run."""
         text = self.store.note("timings", self._on_device(program))
-        return None if text is None else float(text)
+        return None if text is None else Timing(*json.loads(text))
 
     def _on_device(self, program: Program) -> str:
         name = f"{self.study.name} {program.digest()} {device_name()} {os.cpu_count()}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
-    def _time(self, block: Block) -> float:
-        """Seconds per cell of one call, after compilation, kept for later forecasts."""
+    def _time(self, block: Block) -> None:
+        """Times one call after compilation, for forecasts."""
         self.compute(block)
         start = time.perf_counter()
         self.compute(block)
-        each = (time.perf_counter() - start) / len(block.cells)
-        self.store.set_note("timings", self._on_device(block.program), repr(each))
-        return each
+        self._spent[block.program] = [(time.perf_counter() - start, len(block.cells))]
+        self._remember_timings()
 
     def run(self, executor: Executor | None = None, progress: Progress | None = None) -> None:
         """Computes and stores what is missing. Finished blocks are never computed again."""
@@ -333,8 +354,8 @@ class Job:
     def _remember_timings(self) -> None:
         for program, runs in self._spent.items():
             seconds, cells = map(sum, zip(*runs, strict=True))
-            name = self._on_device(program)
-            self.store.set_note("timings", name, repr(seconds / cells / workers()))
+            each = Timing(seconds / cells / workers(), self._memory.get(program, 0))
+            self.store.set_note("timings", self._on_device(program), json.dumps(each))
         self._spent.clear()
 
     def _put(self, block: Block, probes: Any, seconds: float) -> None:
@@ -436,12 +457,12 @@ def chosen_lanes(job: Job, program: Program) -> int:
 
 def tune(job: Job) -> None:
     """Measures the best width of programs whose forecast work is many times the cost of that."""
-    todo = job.missing()
+    todo, worth = job.missing(), TUNE_WORTH * TUNE_SECONDS
     for program in {b.program for b in todo}:
         each = job.timing(program)
         cells = sum(len(b.cells) for b in todo if b.program == program)
         name = job._on_device(program)
-        if job.store.note("lanes", name) or not each or each * cells < TUNE_WORTH * TUNE_SECONDS:
+        if job.store.note("lanes", name) or not each or each.seconds * cells < worth:
             continue
         rule = LANES[job.mode]
         cost = {}

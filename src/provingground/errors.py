@@ -16,5 +16,5 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     """An error that names what was wrong, what is allowed and the nearest valid name."""
     names = list(allowed)
     near = get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
+    hint = f"; did you mean '{near[0]}'?" if near else "."
     return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names) or 'none'}.")

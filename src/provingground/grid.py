@@ -148,7 +148,7 @@ def plan(
             fixed[name] = table[name].check(given)
     chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
     if not chosen:
-        raise InputError("seeds = 0 is not allowed: at least one seed is needed")
+        raise InputError(f"seeds = {count} is not allowed: at least one seed is needed")
     sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen, table)
     sweep._point((0,) * len(axes))
     return sweep

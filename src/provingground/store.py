@@ -6,6 +6,7 @@ whose content does not match their name, or that are no netCDF-3, are quarantine
 Nothing is ever unpickled.
 """
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -117,6 +118,8 @@ class Store:
             if content[:3] != b"CDF":
                 raise ValueError("not a netCDF-3 file")
             return Chunk(path, *_unpacked(content))
+        except FileNotFoundError:  # another process set it aside just now
+            return None
         except Exception as error:  # whatever a foreign file makes the reader do
             self._quarantine(path, str(error))
             return None
@@ -124,7 +127,8 @@ class Store:
     def _quarantine(self, path: Path, why: str) -> None:
         target = self.path / "quarantine" / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(path, target)
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(path, target)
         self.quarantined.append(f"{path.name}: {why}; moved to {target}")
 
     # -------------------------------------------------------------- small records

@@ -217,9 +217,9 @@ def rounding(ds: xr.Dataset) -> Estimate:
 
 
 def draw_numerics(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Test loss by step size and precision", width=4.2)
+    n = int(ds.samples[-1])
+    fig, (ax,) = plot.figure(title=f"Test loss by step size and precision, $N = {n}$", width=4.2)
     plot.curve(ax, ds.test_loss.isel(samples=-1), "snr", hue="numerics", log="x")
-    n = float(ds.samples[-1])
     at = theory.boundary_snr(n, PLAIN.noise, PLAIN.noise_big)
     plot.theory_curve(ax, [at, at], ax.get_ylim(), "derived boundary, $R = 2$")
     return fig

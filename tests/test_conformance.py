@@ -1,0 +1,264 @@
+"""What every study has to fulfil, whoever wrote it: tested by being in the list."""
+
+import dataclasses
+import importlib
+import math
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import provingground as pg
+from provingground import api, engine, grid, plot
+from provingground.keys import recorded_streams, seed_key
+from provingground.study import Cases, Experiment, Prediction, cases, pars
+
+STUDIES = {**pg.studies(), "toy": api.study("toy")}
+SIMULATORS = [(s, name) for s in STUDIES for name in STUDIES[s].simulators]
+EXPERIMENTS = [(s, e.name) for s in STUDIES for e in STUDIES[s].experiments]
+QUICK = [(s, e) for s, e in EXPERIMENTS if not STUDIES[s].experiment(e).paper_only]
+LISTED = [(s, e) for s, e in QUICK if s != "toy"]
+NAME = re.compile(r"[a-z0-9_]+")
+
+
+def each(names, values):
+    return pytest.mark.parametrize(names, values, ids=map("-".join, values))
+
+
+each_study = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+each_simulator = each(("study", "simulator"), SIMULATORS)
+each_experiment = each(("study", "experiment"), EXPERIMENTS)
+
+
+def small(config):
+    """Settings that make a training short: no size is over 16, unless it has to be."""
+    return {
+        name: max(int(p.low or 1), min(p.default, 6 if p.traced else 16))
+        for name, p in pars(config).items()
+        if p.type is int
+    }
+
+
+def traced(study, name, cfg):
+    """Shapes of the probes of a training."""
+    simulator = STUDIES[study].simulators[name]
+    experiment = STUDIES[study].experiments[0]
+    data = STUDIES[study].data[experiment.data]() if experiment.data else None
+    with grid.precision_of(simulator.precision):
+        args = grid.typed((cfg, seed_key(study, 0)), simulator.precision)
+        rest = () if data is None else (data,)
+        return jax.eval_shape(lambda *args: simulator.simulate(*args), *args, *rest)
+
+
+def small_job(study, name, store):
+    """Two settings times two seeds of a short training."""
+    owner = STUDIES[study]
+    config = owner.simulators[name].config
+    values = {n: 0.9 * p.default for n, p in pars(config).items() if p.type is float}
+    experiment = Experiment(
+        "small",
+        "s",
+        {**small(config), "values": cases({"default": {}, "lower": values})},
+        2,
+        (),
+        lambda ds: None,
+        simulator=name,
+        data=owner.experiments[0].data,
+    )
+    owner = dataclasses.replace(owner, experiments=(experiment,))
+    return api.job(owner, "small", store=store)
+
+
+# ------------------------------------------------------------------------- declarations
+
+
+@each_study
+def test_names_are_plain(study):
+    names = [study.name, *study.simulators, *study.data]
+    for simulator in study.simulators.values():
+        names += [*pars(simulator.config), *simulator.probes.__dataclass_fields__]
+    for experiment in study.experiments:
+        names += [experiment.name, *experiment.grid, *(c.name for c in experiment.claims)]
+    assert [n for n in names if not NAME.fullmatch(n)] == []
+    assert len({e.name for e in study.experiments}) == len(study.experiments)
+
+
+@each_study
+def test_a_study_says_what_it_is(study):
+    assert study.title
+    assert re.search(r"\b(19|20)\d\d\b", study.cite)
+    assert study.experiments
+    assert study.experiments[0].claims  # the headline
+
+
+@each_study
+def test_a_study_has_a_page(study):
+    module = importlib.import_module(f"provingground.studies.{study.name}")
+    page = Path(module.__file__ or "").with_name("README.md").read_text()
+    assert f"`{study.name}`" in page
+
+
+@each_simulator
+def test_parameters_are_described_and_their_defaults_allowed(study, simulator):
+    config = STUDIES[study].simulators[simulator].config
+    for p in pars(config).values():
+        assert p.symbol
+        assert p.says
+        assert p.check(p.default) == p.default
+        assert p.type is not int or p.low is not None
+        assert p.pad is None or p.value
+    assert config() == config()
+
+
+@each_simulator
+def test_probes_have_named_dims_and_are_described(study, simulator):
+    probes = STUDIES[study].simulators[simulator].probes
+    dims = engine.probe_dims(probes)
+    assert list(dims) == list(probes.__dataclass_fields__)
+    assert all(NAME.fullmatch(d) and not d.isdigit() for named in dims.values() for d in named)
+    assert all(f.metadata.get("says") for f in probes.__dataclass_fields__.values())
+    outer = {*pars(STUDIES[study].simulators[simulator].config), "seed", "diverged"}
+    assert not outer & {*dims, *(d for named in dims.values() for d in named)}
+
+
+@each_experiment
+def test_claims_have_a_source_and_bounds(study, experiment):
+    found = STUDIES[study].experiment(experiment)
+    assert found.says
+    assert len({c.name for c in found.claims}) == len(found.claims)
+    for c in found.claims:
+        low, high = c.within
+        assert low < high  # and neither is NaN
+        assert math.isfinite(low) or math.isfinite(high)
+        assert c.source
+        assert c.says
+        assert c.expected == "holds" or c.note
+
+
+@each_experiment
+@pytest.mark.parametrize("scale", api.SCALES)
+def test_grids_can_be_planned(study, experiment, scale):
+    owner, found = STUDIES[study], STUDIES[study].experiment(experiment)
+    if scale == "quick" and found.paper_only:
+        return
+    sweep = grid.plan(owner, found, scale)
+    assert len(sweep.points()) * len(sweep.seeds) == sweep.cells
+    assert len(sweep.seeds) >= 3
+    known = {*sweep.table, *grid.RESERVED}
+    for axis in (a for a in found.settings(scale).values() if isinstance(a, Cases)):
+        for setting in axis.settings.values():
+            assert set(setting) <= known
+    if found.derive is not None:
+        assert all(set(found.derive(s)) <= known for s in first_settings(sweep))
+
+
+def first_settings(sweep):
+    """The settings of the first point, before `derive`."""
+    settings = dict(sweep.fixed)
+    for axis in sweep.axes:
+        settings |= axis.settings[0]
+    return [settings]
+
+
+# -------------------------------------------------------------------------- trainings
+
+
+@each_simulator
+def test_the_default_training_has_the_declared_probes(study, simulator):
+    declared = STUDIES[study].simulators[simulator]
+    with recorded_streams() as names:
+        found = traced(study, simulator, declared.config())
+    assert isinstance(found, declared.probes)
+    sizes = {}
+    for name, dims in engine.probe_dims(declared.probes).items():
+        shape = getattr(found, name).shape
+        assert len(shape) == len(dims)
+        for dim, size in zip(dims, shape, strict=True):
+            assert sizes.setdefault(dim, size) == size
+    assert names
+    assert len(names) == len(set(names))  # each stream is asked for once, so that none coincide
+
+
+@each_simulator
+def test_the_smallest_sizes_can_be_trained(study, simulator):
+    config = STUDIES[study].simulators[simulator].config
+    lowest = {n: int(p.low) for n, p in pars(config).items() if p.type is int}
+    traced(study, simulator, config(**lowest))
+
+
+@each_simulator
+def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, store):
+    job = small_job(study, simulator, store)
+    found = {}
+    for block in job.blocks:
+        once, again = job.compute(block), job.compute(block)
+        lanes = [(p, seed) for seed in block.seeds for p in block.points]
+        for name, (_, values) in once.items():
+            np.testing.assert_array_equal(values, again[name][1])
+            for lane, value in zip(lanes, values, strict=True):
+                found.setdefault(lane[0].config, {}).setdefault(lane[1], {})[name] = value
+    exact = STUDIES[study].simulators[simulator].precision == "float64"
+    for point in job.points:
+        alone = engine.single(STUDIES[study], point, 1)
+        for name, value in alone.items():
+            np.testing.assert_allclose(
+                found[point.config][1][name],
+                value,
+                rtol=1e-9 if exact else 1e-3,
+                atol=1e-12 if exact else 1e-4,
+                err_msg=name,
+            )
+    assert any((found[p.config][0][n] != found[p.config][1][n]).any()
+               for p in job.points for n in found[p.config][0])  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- theory
+
+
+@each_study
+def test_theory_needs_no_training(study, monkeypatch):
+    monkeypatch.setattr(jax, "jit", None)
+    for experiment in study.experiments:
+        scale = "paper" if experiment.paper_only else "quick"
+        for point in grid.plan(study, experiment, scale).points():
+            with recorded_streams() as names:
+                found = study.theory(point.config)
+            assert names == []
+            check_prediction(found)
+    for simulator in study.simulators.values():
+        check_prediction(study.theory(simulator.config()))
+
+
+def check_prediction(found):
+    assert isinstance(found, Prediction)
+    assert found.conditions
+    assert found.values
+    for c in found.conditions:
+        assert c.name
+        assert not math.isnan(c.left + 0 * c.right if math.isfinite(c.right) else c.left)
+        assert isinstance(c.satisfied, bool | np.bool)
+        assert not math.isnan(c.margin)
+    assert all(NAME.fullmatch(n) and not math.isnan(v) for n, v in found.values.items())
+
+
+# ----------------------------------------------------------------- claims and figures
+
+
+def check_claims_and_figure(study, experiment, store):
+    owner, found = STUDIES[study], STUDIES[study].experiment(experiment)
+    ds = pg.run(owner, experiment, store=store)
+    verdicts = api.verdicts(owner, found, ds)
+    assert [f"{v.claim}: {v.estimate}" for v in verdicts if v.trouble] == []
+    assert plot.check_layout(found.figure(ds)) == []
+
+
+def test_the_skeleton_s_claims_hold_and_its_figure_is_clean(shared_store):
+    check_claims_and_figure("toy", "risk", shared_store)
+
+
+@pytest.mark.claims
+@each(("study", "experiment"), LISTED)
+def test_claims_hold_as_expected_and_figures_are_clean(study, experiment, shared_store):
+    check_claims_and_figure(study, experiment, shared_store)
