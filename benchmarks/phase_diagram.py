@@ -68,6 +68,7 @@ def torch_cell(cfg: Config, given: Any = None) -> tuple[float, int, float]:
     """Test loss, steps, and the seconds of training alone."""
     net = Transformer(cfg.dim, cfg.key_width, cfg.value_width).to(DEVICE)
     x, y = torch_data(cfg, cfg.samples)
+    test = None
     if given is not None:
         weights, (x, y), test = given
         for layer, w in zip((net.query, net.key, net.value, net.output), weights, strict=True):
@@ -85,7 +86,7 @@ def torch_cell(cfg: Config, given: Any = None) -> tuple[float, int, float]:
         optimiser.step()
     training = time.perf_counter() - start
     with torch.no_grad():
-        x, y = torch_data(cfg, cfg.test_samples) if given is None else test
+        x, y = test or torch_data(cfg, cfg.test_samples)
         return nn.functional.softplus(-y * net(x)).mean().item(), steps, training
 
 
@@ -137,7 +138,7 @@ def agreement(samples: list[int], snrs: list[float]) -> None:
 
 
 def compare(samples: list[int], snrs: list[float], seeds: int) -> dict[str, float]:
-    settings = dict(samples=samples, snr=snrs, seeds=seeds)
+    settings: dict[str, Any] = dict(samples=samples, snr=snrs, seeds=seeds)
     cells = len(samples) * len(snrs) * seeds
     cold = engine_seconds(**settings)
     warm = engine_seconds(**settings)
@@ -172,7 +173,7 @@ def widths(samples: list[int], snrs: list[float], seeds: int, repetitions: int) 
     """Chosen against fixed lane widths, interleaved."""
     chosen = engine.LANES["serial" if jax.default_backend() == "cpu" else "wide"]
     tried = sorted({max(1, chosen // 4), chosen // 2, chosen, chosen * 2})
-    settings = dict(samples=samples, snr=snrs, seeds=seeds)
+    settings: dict[str, Any] = dict(samples=samples, snr=snrs, seeds=seeds)
     for lanes in tried:
         engine_seconds(lanes, **settings)
     times: dict[int, list[float]] = {lanes: [] for lanes in tried}

@@ -16,7 +16,6 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import logit, ndtri, stdtrit
-from scipy.stats import rankdata
 
 from provingground.errors import InputError, unknown
 from provingground.study import Estimate
@@ -186,7 +185,7 @@ def rank_correlation(y: xr.DataArray, x: xr.DataArray | str) -> Estimate:
         y, _ = _along(y, x)
         x = y[x]
     means, others = _cell_replicas(y, x)
-    a, b = (rankdata(rows, axis=1) - (rows.shape[1] + 1) / 2 for rows in (means, others))
+    a, b = (_ranks(rows) - (rows.shape[1] + 1) / 2 for rows in (means, others))
     norm = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     with np.errstate(invalid="ignore"):
         rho = (a * b).sum(axis=1) / norm
@@ -417,7 +416,7 @@ def _snap(curve: Floats, level: float) -> Floats:
 
 
 def _isotonic(u: Floats, curve: Floats, level: float) -> float:
-    rising = bool((np.arange(len(u)) - (len(u) - 1) / 2) @ rankdata(curve) >= 0)
+    rising = bool((np.arange(len(u)) - (len(u) - 1) / 2) @ _ranks(curve) >= 0)
     fit = _snap(isotonic_regression(curve, increasing=rising).x, level)
     fit, u = (fit, u) if rising else (fit[::-1], u[::-1])
     if not fit[0] <= level <= fit[-1]:
@@ -446,6 +445,13 @@ def _logistic(u: Floats, curve: Floats, level: float) -> float:
 
 
 # --------------------------------------------------------------------------- arrays in, arrays out
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks along the last axis, ties sharing theirs."""
+    from scipy.stats import rankdata  # takes half a second to import
+
+    return rankdata(values, axis=-1)
 
 
 def _log(values: Floats) -> Floats:

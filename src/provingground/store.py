@@ -215,7 +215,7 @@ def _unpacked(content: bytes) -> tuple[list[str], dict[str, np.ndarray], dict[st
     cells = [row.tobytes().decode() for row in arrays.pop("cell_id")]
     if any(len(array) != len(cells) for array in arrays.values()):
         raise ValueError("its variables have different numbers of cells")
-    return cells, arrays, json.loads(file.about)
+    return cells, arrays, json.loads(getattr(file, "about"))  # noqa: B009
 
 
 def _me() -> dict[str, Any]:

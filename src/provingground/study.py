@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import xarray as xr
 from jaxtyping import Array, Bool
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from provingground.errors import InputError, unknown
 
@@ -347,7 +347,7 @@ def seeds_needed(estimate: Estimate, within: tuple[float, float], seeds: int) ->
         return None
 
     def width(n: int) -> float:
-        return float(student_t.ppf(0.975, n - 1)) / math.sqrt(n)
+        return float(stdtrit(n - 1, 0.975)) / math.sqrt(n)
 
     for n in range(3, 100_000) if half > 0 else ():
         if half * width(n) / width(seeds) < gap:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, Literal, TypeVar
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -212,6 +211,8 @@ def flow(
     Example:
         `flow(lambda w: w**2 / 2, jnp.array(1.0), times=jnp.array([1.0]))` is about `[exp(-1)]`.
     """
+    import diffrax  # takes half a second, and few studies need it
+
     term = diffrax.ODETerm(lambda t, w, _: jax.tree.map(jnp.negative, jax.grad(loss)(w)))
     solution = diffrax.diffeqsolve(
         term,

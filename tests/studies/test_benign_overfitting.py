@@ -1,0 +1,313 @@
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from provingground import grid
+from provingground.keys import normal, seed_key, stream
+from provingground.studies.benign_overfitting import theory
+from provingground.studies.benign_overfitting.model import (
+    Config,
+    Weights,
+    attend,
+    by_sample,
+    labels,
+    logistic_loss,
+    measure,
+    network,
+    signal_norm,
+    simulate_full,
+    simulate_span,
+    token_scale,
+    unit_noise,
+    unit_tokens,
+    unit_weights,
+)
+
+TINY = dict(dim=16, tokens=4, key_width=8, value_width=6, samples=4, test_samples=12, steps=40,
+            record=5, snr=3.0, noise=0.3, noise_big=1.0, lr=0.1, eps=0.02, init_scale=1.0)  # fmt: skip
+FULL, SPAN = jax.jit(simulate_full), jax.jit(simulate_span)
+
+
+@pytest.fixture
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+def train(how, seed=0, **changes):
+    cfg = Config(**(TINY | changes))
+    return how(grid.typed(cfg, "float64"), seed_key("benign_overfitting", seed))
+
+
+def same(a, b, rtol=1e-9, atol=1e-12):
+    for field in dataclasses.fields(a):
+        np.testing.assert_allclose(
+            getattr(a, field.name), getattr(b, field.name), rtol, atol, err_msg=field.name
+        )
+
+
+# --------------------------------------------------------------------- one training
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"attention_rate": 0.0},
+        {"attention_rate": 0.3, "lr": 0.3, "eps": 0.0},
+        {"samples": 3},  # laid out for 4
+        {"samples": 6, "snr": 0.5},  # laid out for 8
+        {"project": True, "balanced": False, "init": "gaussian"},
+    ],
+    ids=str,
+)
+def test_training_in_the_span_is_training_in_full(double, changes):
+    full, span = (train(how, seed=1, **changes) for how in (FULL, SPAN))
+    assert full.train_loss[-1] < full.train_loss[0]
+    same(full, span)
+
+
+def test_training_stops_at_the_loss(double):
+    probes = train(SPAN)
+    assert 1 < probes.stopped_at < 40
+    assert probes.train_loss[-1] <= 0.02
+    short = train(SPAN, steps=int(probes.stopped_at) - 1)
+    assert short.train_loss[-1] > 0.02
+
+
+def test_attention_that_is_not_trained_stays(double):
+    probes = train(SPAN, attention_rate=0.0)
+    for name in ("score_signal", "score_noise", "attention_signal", "attention_noise"):
+        values = getattr(probes, name)
+        np.testing.assert_allclose(values, values[0], rtol=1e-12)
+    assert np.ptp(train(SPAN).score_signal) > 0.1
+
+
+@pytest.mark.parametrize("s", [0.5, 3.0])
+def test_the_scale_of_the_data_is_that_of_step_size_and_weights(double, s):
+    """Data times s, initial weights over s and step size over s squared: the same training."""
+    plain = train(SPAN)
+    other = train(SPAN, noise=0.3 * s, noise_big=s, lr=0.1 / s**2, init_scale=1 / s)
+    same(plain, other)
+
+
+def test_the_scale_of_the_data_is_that_of_the_step_size_if_weights_start_at_zero(double):
+    plain = train(SPAN, init_scale=0.0)
+    same(plain, train(SPAN, init_scale=0.0, noise=0.6, noise_big=2.0, lr=0.025))
+    np.testing.assert_allclose(plain.attention_signal, 0.25)  # and attention never moves
+
+
+# ------------------------------------------------------------------------------ data
+
+
+def test_labels_are_balanced_or_fair():
+    key = seed_key("s", 0)
+    for n in (2, 4, 10):
+        assert float(labels(Config(), key, n).sum()) == 0
+    drawn = np.asarray(labels(Config(balanced=False), key, 400))
+    assert set(drawn) == {-1.0, 1.0}
+    assert abs(drawn.mean()) < 0.2
+
+
+def test_tokens_have_their_roles_and_scales():
+    cfg = Config(dim=400, tokens=5, snr=2.0, noise=0.5, noise_big=3.0)
+    y = labels(cfg, seed_key("s", 0), 6)
+    x = unit_tokens(y, unit_noise(cfg, seed_key("s", 1), 6)) * token_scale(cfg)[None, :, None]
+    x = np.asarray(x)
+    assert x.shape == (6, 5, 400)
+    assert signal_norm(cfg) == pytest.approx(2.0 * 0.5 * 20)
+    for n in range(6):
+        expected = np.zeros(400)
+        expected[0 if y[n] > 0 else 1] = 20.0
+        np.testing.assert_allclose(x[n, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(x.std(axis=(0, 2))[1:], [3.0, 0.5, 0.5, 0.5], rtol=0.05)
+
+
+@pytest.mark.parametrize("project", [False, True])
+def test_projected_noise_is_orthogonal_to_the_signals(project):
+    z = unit_noise(Config(dim=8, tokens=3, project=project), seed_key("s", 0), 4)
+    assert (float(jnp.abs(z[..., :2]).max()) == 0) == project
+
+
+@pytest.mark.parametrize("init", ["uniform", "gaussian"])
+def test_initial_weights_have_the_variance_of_a_linear_layer(init):
+    w = unit_weights(Config(dim=300, key_width=40, value_width=200, init=init), seed_key("s", 0))
+    for name in ("w_q", "w_k", "w_v"):
+        assert float(getattr(w, name).std()) == pytest.approx(1 / math.sqrt(3 * 300), rel=0.05)
+    assert float(jnp.sum(w.w_o**2)) == pytest.approx(theory.read_out_norm2(), rel=0.3)
+    if init == "uniform":
+        assert float(jnp.abs(w.w_q).max()) <= 1 / math.sqrt(300)
+
+
+def test_rows_of_unique_tokens_become_tokens_of_samples():
+    y = jnp.array([1.0, -1.0, 1.0])
+    rows = jnp.arange(8.0)[:, None]  # two signals, then two noise tokens of each sample
+    expected = [[0, 2, 3], [1, 4, 5], [0, 6, 7]]
+    np.testing.assert_array_equal(by_sample(rows, y)[..., 0], expected)
+
+
+# -------------------------------------------------------------------- loss and gradients
+
+
+def sample(seed, n=4, m=4, d=6, h=3, v=2):
+    """Some tokens, labels and weights."""
+
+    def draw(name, *shape):
+        return normal(stream(seed_key("s", seed), name), shape)
+
+    x, y = draw("x", n, m, d), jnp.sign(draw("y", n))
+    return x, y, Weights(draw("q", d, h), draw("k", d, h), draw("v", d, v), draw("o", v))
+
+
+def loss(w, x, y):
+    f, _ = jax.vmap(network, in_axes=(None, 0))(w, x)
+    return logistic_loss(y, f).mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_closed_form_gradients_are_those_of_the_loss(double, seed):
+    x, y, w = sample(seed)
+    grads = jax.grad(loss)(w, x, y)
+    _, p = jax.vmap(network, in_axes=(None, 0))(w, x)
+    x, y, p = (np.asarray(a) for a in (x, y, p))
+    of_values, lam = theory.token_gradients(y, p, x @ np.asarray(w.w_v @ w.w_o), len(y))
+    through = np.einsum("nld,nlj,nje->de", x, lam, x)
+    np.testing.assert_allclose(grads.w_q, through @ w.w_k, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grads.w_k, through.T @ w.w_q, rtol=1e-9, atol=1e-12)
+    merged = np.einsum("nj,njd->d", of_values, x)
+    np.testing.assert_allclose(grads.w_v, np.outer(merged, w.w_o), rtol=1e-9, atol=1e-12)
+
+
+def test_gradients_are_finite_differences(double):
+    x, y, w = sample(5)
+    _, _, along = sample(6)
+
+    def at(t):
+        return loss(jax.tree.map(lambda a, b: a + t * b, w, along), x, y)
+
+    slope = sum(
+        jnp.vdot(g, a)
+        for g, a in zip(jax.tree.leaves(jax.grad(loss)(w, x, y)), jax.tree.leaves(along), strict=True)
+    )
+    np.testing.assert_allclose((at(1e-6) - at(-1e-6)) / 2e-6, slope, rtol=1e-6)
+
+
+def test_the_order_of_samples_and_of_noise_tokens_does_not_matter(double):
+    x, y, w = sample(7)
+    order, tokens = np.array([2, 0, 3, 1]), np.array([0, 1, 3, 2])
+
+    def probes(x, y):
+        return measure(y, jnp.ones(4, bool), x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o))
+
+    plain = probes(x, y)
+    for other in (probes(x[order], y[order]), probes(x[:, tokens], y)):
+        for name, value in plain.items():
+            np.testing.assert_allclose(other[name], value, rtol=1e-9, err_msg=name)
+    assert plain["train_loss"] == pytest.approx(float(loss(w, x, y)), rel=1e-12)
+
+
+def test_samples_that_do_not_exist_do_not_count(double):
+    x, y, w = sample(8)
+    q, k, v = x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o)
+    some = measure(y, jnp.arange(4) < 3, q, k, v)
+    fewer = measure(y[:3], jnp.ones(3, bool), q[:3], k[:3], v[:3])
+    assert {n: float(a) for n, a in some.items()} == pytest.approx(
+        {n: float(a) for n, a in fewer.items()}, rel=1e-12
+    )
+
+
+# ---------------------------------------------------------------------------- theory
+
+
+@pytest.mark.parametrize("init_scale", [0.0, 0.01])
+def test_values_start_to_grow_as_lemma_5_1_says(init_scale):
+    cfg = Config(**(TINY | dict(steps=1, record=2, init_scale=init_scale, tokens=3)))
+    keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(2000))
+    found = jax.jit(jax.vmap(simulate_span, in_axes=(None, 0)))(grid.typed(cfg, "float32"), keys)
+    speeds = theory.value_speeds(cfg.lr, signal_norm(cfg) ** 2, cfg.noise_big**2 * cfg.dim,
+                                 cfg.samples, cfg.tokens, found.read_out_norm2)  # fmt: skip
+    for name, speed in zip(("value_signal", "value_noise"), speeds, strict=True):
+        grown = np.diff(getattr(found, name), axis=-1)[:, 0] / np.asarray(speed)
+        error = grown.std() / math.sqrt(len(grown))
+        assert error < 0.02
+        assert abs(grown.mean() - 1) < 4 * error + 1e-3
+    assert float(found.read_out_norm2.mean()) == pytest.approx(theory.read_out_norm2(), rel=0.05)
+
+
+def test_both_speeds_are_equal_at_the_derived_boundary():
+    snr = theory.boundary_snr(12, 0.2, 4.0)
+    signal, noise = theory.value_speeds(0.1, (snr * 0.2) ** 2 * 100, 16.0 * 100, 12, 5, 1 / 3)
+    assert signal == pytest.approx(noise)
+
+
+positive = st.floats(1e-3, 1e3)
+
+
+@given(st.integers(1, 10**4), positive, positive, positive)
+def test_ratio_and_boundary_are_inverse(samples, noise, noise_big, ratio):
+    snr = theory.boundary_snr(samples, noise, noise_big, ratio)
+    assert theory.signal_ratio(samples, snr, noise, noise_big) == pytest.approx(ratio)
+
+
+def test_the_printed_boundary_is_a_thousand():
+    assert 17 * theory.printed_boundary_snr(17) ** 2 == pytest.approx(1000)
+
+
+def test_condition_4_1_at_the_setting_of_figure_1():
+    found = {c.name: c for c in theory.conditions(Config(samples=20, snr=7.0))}
+    width, dim = found["(1) query width"], found["(2) dimension"]
+    assert (width.left, dim.left) == (512, 1024)
+    assert width.right == pytest.approx(1e10, rel=0.1)
+    assert dim.right == pytest.approx(2e9, rel=0.1)
+    step = found["(6) step size"]
+    assert (step.left, step.right) == (0.1, pytest.approx(2e-5, rel=0.2))
+    low, high = found["(8) query init, low"], found["(8) query init, high"]
+    assert low.left == high.left == pytest.approx(1.3e-6, rel=0.05)
+    assert (low.right, high.right) == (pytest.approx(0.7e-7, rel=0.1), pytest.approx(2.9e-7, rel=0.1))
+    holds = {name for name, c in found.items() if c.satisfied}
+    assert {n for n in found if n.startswith(("(5)", "(7)", "(10)"))} <= holds
+    assert not {"(1) query width", "(2) dimension", "(6) step size", "(8) query init, high"} & holds
+
+
+def test_what_is_predicted_for_figure_1():
+    values = theory.theory(Config(samples=20, snr=7.0)).values
+    assert values["n_snr2"] == pytest.approx(980)
+    assert values["signal_ratio"] == pytest.approx(2.45)
+    assert values["benign"] == 1
+    assert values["boundary_snr"] == pytest.approx(math.sqrt(800 / 20))
+    assert theory.theory(Config(samples=20, snr=6.0)).values["benign"] == 0
+
+
+@given(st.floats(-5, 20), st.integers(2, 30))
+def test_the_benign_test_loss_is_that_of_the_attention_it_assumes(value, tokens):
+    """The signal's query sees the signal alone, unseen noise sees all tokens alike."""
+    q = k = np.zeros((tokens, 1), np.float32)
+    q, k = q.copy(), k.copy()
+    q[0], k[0] = 100.0, 10.0
+    v = np.zeros(tokens, np.float32)
+    v[0] = value
+    f, p = attend(jnp.asarray(q), jnp.asarray(k), jnp.asarray(v))
+    np.testing.assert_allclose(p[0], np.eye(tokens)[0], atol=1e-6)
+    direct = logistic_loss(jnp.ones(1), f[None])[0]
+    np.testing.assert_allclose(theory.benign_test_loss(value, tokens), direct, rtol=1e-4, atol=1e-9)
+
+
+def test_late_stages_start_where_they_say_and_grow_with_the_logarithm():
+    for law, start in ((theory.stage_two_score, 0.3), (theory.stage_three_value, 1.2)):
+        assert law(0.0, start, 2.0) == pytest.approx(start)
+        t = np.array([1e4, 1e5])
+        growth = np.diff(law(t, start, 2.0))[0] / math.log(10)
+        assert growth == pytest.approx(2 if law is theory.stage_two_score else 1, rel=1e-3)
+
+
+def test_times_scale_as_the_theorems_say():
+    plain = theory.benign_time(0.1, 0.01, 50.0, 1 / 3), theory.harmful_time(0.1, 0.01, 8, 40.0, 1 / 3)
+    half = theory.benign_time(0.05, 0.01, 50.0, 1 / 3), theory.harmful_time(0.1, 0.01, 4, 40.0, 1 / 3)
+    assert half == (pytest.approx(2 * plain[0]), pytest.approx(plain[1] / 2))
+    assert theory.stage_one_ratio(60, 16 * 20.0, 16, 20.0) == pytest.approx(1)
