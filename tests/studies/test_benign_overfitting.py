@@ -30,8 +30,15 @@ from provingground.studies.benign_overfitting.model import (
 )
 
 TINY = dict(dim=16, tokens=4, key_width=8, value_width=6, samples=4, test_samples=12, steps=40,
-            record=5, snr=3.0, noise=0.3, noise_big=1.0, lr=0.1, eps=0.02, init_scale=1.0)  # fmt: skip
-FULL, SPAN = jax.jit(simulate_full), jax.jit(simulate_span)
+            record=41, snr=3.0, noise=0.3, noise_big=1.0, lr=0.1, eps=0.1, init_scale=1.0)  # fmt: skip
+
+
+def jit(function):
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
+
+
+FULL, SPAN = jit(simulate_full), jit(simulate_span)
+MANY = jit(jax.vmap(simulate_span, in_axes=(None, 0)))
 
 
 @pytest.fixture
@@ -74,11 +81,11 @@ def test_training_in_the_span_is_training_in_full(double, changes):
 
 
 def test_training_stops_at_the_loss(double):
-    probes = train(SPAN)
-    assert 1 < probes.stopped_at < 40
-    assert probes.train_loss[-1] <= 0.02
-    short = train(SPAN, steps=int(probes.stopped_at) - 1)
-    assert short.train_loss[-1] > 0.02
+    probes = train(SPAN, lr=0.5)
+    end = int(probes.stopped_at)
+    assert 1 < end < 40
+    assert probes.train_loss[end - 1] > 0.1 >= probes.train_loss[end]
+    np.testing.assert_array_equal(probes.train_loss[end:], probes.train_loss[end])
 
 
 def test_attention_that_is_not_trained_stays(double):
@@ -166,15 +173,18 @@ def sample(seed, n=4, m=4, d=6, h=3, v=2):
 
 
 def loss(w, x, y):
-    f, _ = jax.vmap(network, in_axes=(None, 0))(w, x)
-    return logistic_loss(y, f).mean()
+    f, p = jax.vmap(network, in_axes=(None, 0))(w, x)
+    return logistic_loss(y, f).mean(), p
+
+
+GRADED = jit(jax.value_and_grad(loss, has_aux=True))
+MEASURED = jit(measure)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_closed_form_gradients_are_those_of_the_loss(double, seed):
     x, y, w = sample(seed)
-    grads = jax.grad(loss)(w, x, y)
-    _, p = jax.vmap(network, in_axes=(None, 0))(w, x)
+    (_, p), grads = GRADED(w, x, y)
     x, y, p = (np.asarray(a) for a in (x, y, p))
     of_values, lam = theory.token_gradients(y, p, x @ np.asarray(w.w_v @ w.w_o), len(y))
     through = np.einsum("nld,nlj,nje->de", x, lam, x)
@@ -189,12 +199,10 @@ def test_gradients_are_finite_differences(double):
     _, _, along = sample(6)
 
     def at(t):
-        return loss(jax.tree.map(lambda a, b: a + t * b, w, along), x, y)
+        return GRADED(jax.tree.map(lambda a, b: a + t * b, w, along), x, y)[0][0]
 
-    slope = sum(
-        jnp.vdot(g, a)
-        for g, a in zip(jax.tree.leaves(jax.grad(loss)(w, x, y)), jax.tree.leaves(along), strict=True)
-    )
+    grads = GRADED(w, x, y)[1]
+    slope = jax.tree.reduce(jnp.add, jax.tree.map(jnp.vdot, grads, along))
     np.testing.assert_allclose((at(1e-6) - at(-1e-6)) / 2e-6, slope, rtol=1e-6)
 
 
@@ -203,20 +211,20 @@ def test_the_order_of_samples_and_of_noise_tokens_does_not_matter(double):
     order, tokens = np.array([2, 0, 3, 1]), np.array([0, 1, 3, 2])
 
     def probes(x, y):
-        return measure(y, jnp.ones(4, bool), x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o))
+        return MEASURED(y, jnp.ones(4, bool), x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o))
 
     plain = probes(x, y)
     for other in (probes(x[order], y[order]), probes(x[:, tokens], y)):
         for name, value in plain.items():
             np.testing.assert_allclose(other[name], value, rtol=1e-9, err_msg=name)
-    assert plain["train_loss"] == pytest.approx(float(loss(w, x, y)), rel=1e-12)
+    assert plain["train_loss"] == pytest.approx(float(loss(w, x, y)[0]), rel=1e-12)
 
 
 def test_samples_that_do_not_exist_do_not_count(double):
     x, y, w = sample(8)
     q, k, v = x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o)
-    some = measure(y, jnp.arange(4) < 3, q, k, v)
-    fewer = measure(y[:3], jnp.ones(3, bool), q[:3], k[:3], v[:3])
+    some = MEASURED(y, jnp.arange(4) < 3, q, k, v)
+    fewer = MEASURED(y[:3], jnp.ones(3, bool), q[:3], k[:3], v[:3])
     assert {n: float(a) for n, a in some.items()} == pytest.approx(
         {n: float(a) for n, a in fewer.items()}, rel=1e-12
     )
@@ -229,7 +237,7 @@ def test_samples_that_do_not_exist_do_not_count(double):
 def test_values_start_to_grow_as_lemma_5_1_says(init_scale):
     cfg = Config(**(TINY | dict(steps=1, record=2, init_scale=init_scale, tokens=3)))
     keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(2000))
-    found = jax.jit(jax.vmap(simulate_span, in_axes=(None, 0)))(grid.typed(cfg, "float32"), keys)
+    found = MANY(grid.typed(cfg, "float32"), keys)
     speeds = theory.value_speeds(cfg.lr, signal_norm(cfg) ** 2, cfg.noise_big**2 * cfg.dim,
                                  cfg.samples, cfg.tokens, found.read_out_norm2)  # fmt: skip
     for name, speed in zip(("value_signal", "value_noise"), speeds, strict=True):
@@ -284,15 +292,11 @@ def test_what_is_predicted_for_figure_1():
     assert theory.theory(Config(samples=20, snr=6.0)).values["benign"] == 0
 
 
-@given(st.floats(-5, 20), st.integers(2, 30))
+@given(st.floats(-5, 20), st.sampled_from([2, 4, 16]))
 def test_the_benign_test_loss_is_that_of_the_attention_it_assumes(value, tokens):
     """The signal's query sees the signal alone, unseen noise sees all tokens alike."""
-    q = k = np.zeros((tokens, 1), np.float32)
-    q, k = q.copy(), k.copy()
-    q[0], k[0] = 100.0, 10.0
-    v = np.zeros(tokens, np.float32)
-    v[0] = value
-    f, p = attend(jnp.asarray(q), jnp.asarray(k), jnp.asarray(v))
+    signal = jnp.asarray(np.eye(tokens, 1, dtype=np.float32))
+    f, p = attend(100.0 * signal, 10.0 * signal, value * signal[:, 0])
     np.testing.assert_allclose(p[0], np.eye(tokens)[0], atol=1e-6)
     direct = logistic_loss(jnp.ones(1), f[None])[0]
     np.testing.assert_allclose(theory.benign_test_loss(value, tokens), direct, rtol=1e-4, atol=1e-9)
