@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 import provingground as pg
-from provingground import engine
+from provingground import engine, machine
 from provingground.keys import seed_key, stream
 from provingground.studies.benign_overfitting import model
 from provingground.studies.benign_overfitting.model import Config
@@ -224,7 +224,7 @@ def main() -> None:
         samples, snrs, seeds = (list(range(2, 21)), SNRS, 3)
     jax.config.update("jax_compilation_cache_dir", tempfile.mkdtemp())
     print(
-        f"{platform.machine()}, {engine.device_name()}, {engine.workers()} workers, jax "
+        f"{platform.machine()}, {machine.device_name()}, {machine.workers()} workers, jax "
         f"{jax.__version__}, torch {torch.__version__} ({torch.get_num_threads()} threads)"
     )
     agreement([4, 20], [SNRS[12], SNRS[20]])

@@ -142,7 +142,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     from rich.table import Table
 
     from provingground import api
-    from provingground.engine import device_name, workers
+    from provingground.machine import device_name, workers
 
     job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
     sweep, out = job.sweep, _console()
@@ -273,7 +273,7 @@ def check(
     """
     from provingground import api
     from provingground.atlas.records import verdict_record
-    from provingground.engine import device_name
+    from provingground.machine import device_name
 
     api.enough_seeds(seeds)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore

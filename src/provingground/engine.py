@@ -7,7 +7,6 @@ axis of the key stays away), so weights and data are drawn once for all lanes.
 
 import hashlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -19,10 +18,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from provingground import __version__, grid
+from provingground import grid
 from provingground.errors import RunError
 from provingground.grid import Point, Program, Sweep
 from provingground.keys import seed_key
+from provingground.machine import (
+    device_name,
+    free_memory,
+    keep_compiled_programs,
+    out_of_memory,
+    provenance,
+    workers,
+)
 from provingground.store import Store
 from provingground.study import Study, pars
 from provingground.train import LaneMode, lanes_run
@@ -170,7 +177,7 @@ class Job:
         try:
             return self._call(block)
         except (MemoryError, jax.errors.JaxRuntimeError) as error:
-            if len(block.cells) == 1 or not _out_of_memory(error):
+            if len(block.cells) == 1 or not out_of_memory(error):
                 raise
             halves = [self.compute(b) for b in _halves(block)]
             return {
@@ -220,7 +227,7 @@ class Job:
 
             return jax.vmap(of_seed)(seeds) if self.mode == "wide" else jax.lax.map(of_seed, seeds)
 
-        keep_compiled_programs(self.store)
+        keep_compiled_programs(self.store.path / "compiled")
         with (
             grid.precision_of(program.precision),
             jax.default_matmul_precision("highest"),
@@ -275,7 +282,7 @@ class Job:
         return None if text is None else Timing(*json.loads(text))
 
     def _on_device(self, program: Program) -> str:
-        name = f"{self.study.name} {program.digest()} {device_name()} {os.cpu_count()}"
+        name = f"{self.study.name} {program.digest()} {device_name()}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
     def _time(self, block: Block) -> None:
@@ -503,47 +510,3 @@ def _halves(block: Block) -> list[Block]:
         Block(block.program, points, seeds, c, len(points), len(seeds))
         for (points, seeds), c in zip(parts, cells, strict=True)
     ]
-
-
-# ----------------------------------------------------------------------------- machine
-
-
-def workers() -> int:
-    """Threads that each pull blocks: one per core on a CPU, two on a GPU to keep it busy."""
-    if jax.default_backend() != "cpu":
-        return 2
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def device_name() -> str:
-    return jax.devices()[0].device_kind
-
-
-def free_memory() -> float:
-    """Bytes that a call may count on."""
-    if stats := jax.devices()[0].memory_stats():
-        return stats["bytes_limit"] - stats["bytes_in_use"]
-    if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / workers()
-    return float("inf")
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower()
-
-
-def keep_compiled_programs(store: Store) -> None:
-    """Compiled programs persist beside the cells, unless jax was told to keep them elsewhere."""
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        jax.config.update("jax_compilation_cache_dir", str(store.path / "compiled"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-
-
-def provenance() -> dict[str, str]:
-    return {
-        "version": __version__,
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "device": device_name(),
-        "backend": jax.default_backend(),
-    }
