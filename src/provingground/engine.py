@@ -394,7 +394,7 @@ class Job:
 def fingerprint_name(study: Study, program: Program) -> str:
     """Under which name the store keeps the fingerprint of a program of today's sources."""
     simulate = study.simulators[program.simulator].simulate
-    source = grid.source_digest(simulate.__code__.co_filename)
+    source = grid.source_digest(simulate.__module__)
     return hashlib.sha256(f"{study.name} {program.digest()} {source}".encode()).hexdigest()[:40]
 
 

@@ -8,16 +8,17 @@ import hashlib
 import itertools
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-import provingground
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
 from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes
@@ -241,15 +242,32 @@ def _sha(thing: Any) -> str:
 
 
 @cache
-def source_digest(study_file: str) -> str:
-    """Hash of the sources a program can depend on: the package's, and the study's own folder."""
-    files = sorted(Path(provingground.__file__).parent.rglob("*.py"))
-    own = Path(study_file).parent
-    files += [f for f in sorted(own.glob("*.py")) if f not in files]
+def source_digest(module: str) -> str:
+    """Hash of the sources a program can depend on, and of the version of jax.
+
+    These are the module of `simulate` and the modules that it and they import at their top, as
+    far as they belong to this package or to the study's: how results are drawn is not among them.
+    """
+    found, queue = set(), [module]
+    packages = {"provingground", module.partition(".")[0]}
+    while queue:
+        name = queue.pop()
+        if name in found or name.partition(".")[0] not in packages:
+            continue
+        found.add(name)
+        for value in vars(sys.modules[name]).values():
+            queue.append(value.__name__ if isinstance(value, ModuleType) else _home(value))
     text = hashlib.sha256(jax.__version__.encode())
-    for f in files:
-        text.update(f.read_bytes())
+    for name in sorted(found):
+        if file := getattr(sys.modules[name], "__file__", None):
+            text.update(Path(file).read_bytes())
     return text.hexdigest()
+
+
+def _home(value: Any) -> str:
+    """The module in which a function or class was defined."""
+    home = getattr(value, "__module__", None)
+    return home if isinstance(home, str) and home in sys.modules else ""
 
 
 def lowered_text(study: Study, program: Program, config: Any, data: Any) -> str:

@@ -34,7 +34,9 @@ TINY = dict(dim=16, tokens=4, key_width=8, value_width=6, samples=4, test_sample
 
 
 def jit(function):
-    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
+    return jax.jit(
+        function, compiler_options={"xla_backend_optimization_level": 0}
+    )  # compiles fast
 
 
 FULL, SPAN = jit(simulate_full), jit(simulate_span)
@@ -277,7 +279,10 @@ def test_condition_4_1_at_the_setting_of_figure_1():
     assert (step.left, step.right) == (0.1, pytest.approx(2e-5, rel=0.2))
     low, high = found["(8) query init, low"], found["(8) query init, high"]
     assert low.left == high.left == pytest.approx(1.3e-6, rel=0.05)
-    assert (low.right, high.right) == (pytest.approx(0.7e-7, rel=0.1), pytest.approx(2.9e-7, rel=0.1))
+    assert (low.right, high.right) == (
+        pytest.approx(0.7e-7, rel=0.1),
+        pytest.approx(2.9e-7, rel=0.1),
+    )
     holds = {name for name, c in found.items() if c.satisfied}
     assert {n for n in found if n.startswith(("(5)", "(7)", "(10)"))} <= holds
     assert not {"(1) query width", "(2) dimension", "(6) step size", "(8) query init, high"} & holds
@@ -311,7 +316,13 @@ def test_late_stages_start_where_they_say_and_grow_with_the_logarithm():
 
 
 def test_times_scale_as_the_theorems_say():
-    plain = theory.benign_time(0.1, 0.01, 50.0, 1 / 3), theory.harmful_time(0.1, 0.01, 8, 40.0, 1 / 3)
-    half = theory.benign_time(0.05, 0.01, 50.0, 1 / 3), theory.harmful_time(0.1, 0.01, 4, 40.0, 1 / 3)
+    plain = (
+        theory.benign_time(0.1, 0.01, 50.0, 1 / 3),
+        theory.harmful_time(0.1, 0.01, 8, 40.0, 1 / 3),
+    )
+    half = (
+        theory.benign_time(0.05, 0.01, 50.0, 1 / 3),
+        theory.harmful_time(0.1, 0.01, 4, 40.0, 1 / 3),
+    )
     assert half == (pytest.approx(2 * plain[0]), pytest.approx(plain[1] / 2))
     assert theory.stage_one_ratio(60, 16 * 20.0, 16, 20.0) == pytest.approx(1)

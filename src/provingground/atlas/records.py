@@ -1,17 +1,29 @@
-"""Verdicts as JSON-safe records, and the table that a README shows of them."""
+"""Verdicts as JSON-safe records, and the table that a README shows of them.
 
+    python -m provingground.atlas.records README.md
+
+rewrites that table, in a repository's root, from the records in docs/results.
+"""
+
+import argparse
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from provingground import __version__
+from provingground.errors import InputError
 
 if TYPE_CHECKING:
     from provingground.study import Verdict
 
 Outcome = Literal["holds", "fails as expected", "unknown", "surprise"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+RESULTS = Path("docs/results")  # the tracked records: what a study's claims came to at paper scale
+START, END = "<!-- results -->", "<!-- /results -->"
 
 
 def outcome(verdict: str, expected: str) -> Outcome:
@@ -82,9 +94,48 @@ def badge_table(
     return "".join(f"| {' | '.join(_cell(text) for text in row)} |\n" for row in rows)
 
 
+def update_table(text: str, records: Iterable[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
+    """A page with what stands between its two markers replaced by the table of some records.
+
+    `titles` maps names of studies to titles; those without a record at scale `paper` are named.
+    """
+    head, start, rest = text.partition(START)
+    _, end, tail = rest.partition(END)
+    if not (start and end) or START in rest or END in head + tail:
+        raise InputError(f"the page needs the markers {START} and {END}, once each, in this order")
+    known = list(records)
+    told = {v["study"] for r in known if r["scale"] == "paper" for v in r["verdicts"]}
+    parts = [badge_table(known, titles=titles)] if known else []
+    if untold := [f"`{study}` ({title})" for study, title in titles.items() if study not in told]:
+        parts.append(f"No paper-scale record yet: {', '.join(untold)}.\n")
+    return "\n".join([f"{head}{START}\n", *parts, f"{END}{tail}"])
+
+
+def tracked(folder: Path = RESULTS) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The records of a folder in the order of the studies, and the titles of all studies."""
+    from provingground.studies import STUDIES
+
+    order = [*STUDIES, *sorted(path.stem for path in folder.glob("*.json"))]
+    paths = [folder / f"{name}.json" for name in dict.fromkeys(order)]
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    titles = {n: import_module(f"provingground.studies.{n}").STUDY.title for n in STUDIES}
+    return records, titles
+
+
 def _finite(number: float) -> float | None:
     return float(number) if math.isfinite(number) else None
 
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rewrites the table of results in a page.")
+    parser.add_argument("page", type=Path, help="a Markdown file with the two markers")
+    page = parser.parse_args().page
+    page.write_text(update_table(page.read_text(encoding="utf-8"), *tracked()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

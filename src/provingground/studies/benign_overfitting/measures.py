@@ -67,8 +67,8 @@ def harmful_error(ds: xr.Dataset) -> Estimate:
 def draw_maps(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Test loss and test error at the end of training")
     curves = {r"$N\,\mathrm{SNR}^2 = 1000$": theory.printed_boundary_snr}
-    plot.heatmap(left, ds.test_loss, "samples", "snr", log="y", theory=curves)
-    plot.heatmap(right, ds.test_error, "samples", "snr", log="y", theory=curves)
+    plot.heatmap(left, ds.test_loss, "samples", "snr", theory=curves)
+    plot.heatmap(right, ds.test_error, "samples", "snr", theory=curves)
     return fig
 
 
@@ -81,7 +81,6 @@ def draw_phases(ds: xr.Dataset):
         "samples",
         "snr",
         cut=CUT,
-        log="y",
         theory={
             r"paper: $N\,\mathrm{SNR}^2 = 1000$": theory.printed_boundary_snr,
             "derived: $R = 2$": lambda n: theory.boundary_snr(n, PLAIN.noise, PLAIN.noise_big),
@@ -186,9 +185,12 @@ VARIATIONS = {
     "$M = 8$": {"tokens": 8},
     "$d = 512$": {"dim": 512},
     "$d = 2048$": {"dim": 2048},
-    "random labels": {"balanced": False},
-    r"projected noise": {"project": True},
+    "random $y$": {"balanced": False},
+    r"with $\Pi$": {"project": True},
 }
+
+
+OUTSIDE = ("$c_0 = 1$", "random $y$")  # Condition 4.1 wants small weights, R = 2 balance
 
 
 def noises(variation: str) -> tuple[float, float]:
@@ -210,6 +212,11 @@ def critical_points(ds: xr.Dataset) -> dict[str, tuple[Estimate, Estimate]]:
         noise, noise_big = noises(variation)
         found[variation] = ratio, Estimate(*(r * (noise_big / noise) ** 2 for r in ratio))
     return found
+
+
+def critical_ratios(ds: xr.Dataset) -> list[Estimate]:
+    """The critical R of every variation inside the assumptions of its derivation."""
+    return [ratio for name, (ratio, _) in critical_points(ds).items() if name not in OUTSIDE]
 
 
 def n_snr2_spread(ds: xr.Dataset) -> Estimate:
