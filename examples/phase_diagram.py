@@ -9,6 +9,7 @@ at sizes too small to mean much.
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,12 +28,12 @@ SMALL = os.environ.get("EXAMPLE_SIZE") == "small"
 SEEDS = 3 if SMALL else 6
 SAMPLES = [6, 8] if SMALL else [4, 8, 12, 16]
 SNR = np.geomspace(5, 24, 4 if SMALL else 9).tolist()
-NARROW = dict(dim=64, key_width=16, value_width=16) if SMALL else dict(dim=256, key_width=64)
+NARROW: dict[str, Any] = dict(dim=64, key_width=16) if SMALL else dict(dim=256, key_width=64)
 FIGURES = Path("figures")
 FIGURES.mkdir(exist_ok=True)
 
 # %% Run. What is stored already is not run again: start this file twice to see it.
-sizes = NARROW if SMALL else {}
+sizes: dict[str, Any] = NARROW if SMALL else {}
 ds = pg.run("benign_overfitting/fig1a", samples=SAMPLES, snr=SNR, seeds=SEEDS, **sizes)
 print(ds)
 
@@ -58,12 +59,12 @@ plot.save(fig, FIGURES / "phase_diagram.png")
 
 # %% Replay one benign cell: the same training again, probed at every step. Smaller steps show more.
 slow = pg.run("benign_overfitting/fig1a", samples=8, snr=SNR[-1], lr=0.003, seeds=1, **sizes)
-again = pg.replay(slow, seed=0)
-print(again.trajectory)
-fig, (left, right) = plot.figure(1, 2, title="One training, $N = 8$, benign", seeds=1)
-plot.curve(left, again.trajectory.train_loss, "step", log="y")
-plot.curve(right, again.trajectory.attention_signal, "step", label="signal")
-plot.curve(right, again.trajectory.attention_noise, "step", label="noise token 2")
+trajectory = pg.replay(slow, seed=0).trajectory.assign_coords(seed=0)
+print(trajectory)
+fig, (left, right) = plot.figure(1, 2, title="One training, $N = 8$, benign")
+plot.curve(left, trajectory.train_loss, "step", log="y")
+plot.curve(right, trajectory.attention_signal, "step", label="signal")
+plot.curve(right, trajectory.attention_noise, "step", label="noise token 2")
 left.set_ylabel("training loss")
 right.set_ylabel("mean attention")
 plot.save(fig, FIGURES / "replay.png")
@@ -97,7 +98,7 @@ study = pg.studies()["benign_overfitting"]
 own = dataclasses.replace(
     study, simulators={"momentum": Simulator(Config, simulate_momentum, Probes)}
 )
-setting = dict(samples=8, snr=SNR, seeds=SEEDS, **NARROW)
+setting: dict[str, Any] = dict(samples=8, snr=SNR, seeds=SEEDS, **NARROW)
 rules = {
     "gradient descent": pg.run(study, "fig1a", **setting),
     "momentum": pg.run(own, "fig1a", **setting),

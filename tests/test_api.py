@@ -1,6 +1,7 @@
 import dataclasses
 import functools
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,11 @@ from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
 from provingground.studies.toy import STUDY as TOY
 
-SMALL = dict(samples=[30, 80], steps=40, seeds=4)
-TINY = dict(dim=16, tokens=4, key_width=8, value_width=8, test_samples=10, steps=60, record=4)
+SMALL: dict[str, Any] = dict(samples=[30, 80], steps=40, seeds=4)
+TINY: dict[str, Any] = dict(
+    dim=16, tokens=4, key_width=8, value_width=8, test_samples=10, steps=60, record=4, samples=[4],
+    snr=[20.0], numerics=["float64"], eps=0.1,
+)  # fmt: skip
 
 
 def bug(reason):
@@ -191,8 +195,7 @@ def test_a_replay_has_the_cell_its_whole_trajectory_and_its_weights(results):
 
 
 def test_a_replay_ends_where_the_training_stopped(store):
-    options = dict(samples=[4], snr=[20.0], numerics=["float64"], eps=0.1, seeds=[3])
-    ds = pg.run("benign_overfitting/numerics", store=store, **TINY, **options)
+    ds = pg.run("benign_overfitting/numerics", store=store, seeds=[3], **TINY)
     again = pg.replay(ds, seed=3, numerics="float64")
     cell = ds.sel(seed=3).squeeze()
     assert 1 < int(cell.stopped_at) < 60
@@ -266,8 +269,7 @@ def test_trainings_that_differ_in_what_they_close_over_do_not_clash(results):
         xr.testing.assert_allclose(own.test_loss, factor * ds.test_loss)
 
 
-@bug("the source is looked up by __code__")
-@pytest.mark.parametrize("wrap", [lambda f: functools.partial(f), jax.jit])
+@pytest.mark.parametrize("wrap", [functools.partial, jax.jit])
 def test_any_callable_is_a_training(results, wrap):
     ds, store = results
     own = pg.run(with_simulate(wrap(half)), "risk", store=store, **SMALL)
@@ -277,7 +279,7 @@ def test_any_callable_is_a_training(results, wrap):
 @bug("a replay takes the training of the listed study of that name")
 def test_a_replay_of_another_training_is_not_that_of_the_original(results):
     own = pg.run(with_simulate(half), "risk", store=results[1], **SMALL)
-    cell = dict(samples=80, noise=1.0, seed=2)
+    cell: dict[str, Any] = dict(samples=80, noise=1.0, seed=2)
     try:
         again = pg.replay(own, **cell)
     except InputError:

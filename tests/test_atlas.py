@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,21 @@ import pytest
 import xarray as xr
 
 from provingground import __version__, plot
-from provingground.atlas.records import OUTCOMES, badge_table, outcome, tally, verdict_record
+from provingground.atlas import records as records_module
+from provingground.atlas.records import (
+    END,
+    OUTCOMES,
+    RESULTS,
+    START,
+    badge_table,
+    outcome,
+    tally,
+    tracked,
+    update_table,
+    verdict_record,
+)
 from provingground.atlas.render import Entry, bound, gauge, measured, number, panels, plain, report
+from provingground.errors import InputError
 from provingground.study import Claim, Estimate, Experiment, Prediction, Study, Verdict, judge
 
 MARKUP = "<script>alert('x')</script> & \"quoted\""
@@ -295,3 +310,52 @@ def test_badge_table() -> None:
     titled = badge_table(records, titles={"tiny": "Loss | risk"})
     assert "| `tiny` | Loss \\| risk | 2 |" in titled
     assert "| `other` |  | 1 |" in titled
+
+
+# --------------------------------------------------------------------------- the table of a page
+
+ROOT = Path(__file__).parents[1]
+PAGE = f"# Title\n{START}\nbefore\n{END}\nthe end\n"
+
+
+def test_table_replaces_what_stands_between_the_markers() -> None:
+    record = verdict_record([verdict()], scale="paper", seconds=1, device="cpu")
+    page = update_table(PAGE, [record], {"tiny": "A tiny study", "other": "Another"})
+    assert page.startswith(f"# Title\n{START}\n\n| study | title |")
+    assert "| `tiny` | A tiny study | 1 | 1 | 0 | 0 | 0 | paper |\n" in page
+    assert page.endswith(f"No paper-scale record yet: `other` (Another).\n\n{END}\nthe end\n")
+    assert "before" not in page
+    assert update_table(page, [record], {"tiny": "A tiny study", "other": "Another"}) == page
+
+
+def test_table_without_paper_scale_records_names_the_studies() -> None:
+    quick = verdict_record([verdict()], scale="quick", seconds=1, device="cpu")
+    for records in ([], [quick]):
+        page = update_table(PAGE, records, {"tiny": "A tiny study"})
+        assert "No paper-scale record yet: `tiny` (A tiny study)." in page
+        assert ("| quick |" in page) == bool(records)
+
+
+@pytest.mark.parametrize("page", ["", START, END + START, PAGE + PAGE, PAGE + END])
+def test_table_needs_both_markers_once(page: str) -> None:
+    with pytest.raises(InputError, match="markers"):
+        update_table(page, [], {})
+
+
+def test_command_rewrites_a_page_from_the_records_of_a_folder(tmp_path, monkeypatch) -> None:
+    (tmp_path / RESULTS).mkdir(parents=True)
+    for name in ("tiny", "benign_overfitting"):
+        record = verdict_record([verdict(name)], scale="paper", seconds=1, device="cpu")
+        (tmp_path / RESULTS / f"{name}.json").write_text(json.dumps(record))
+    (tmp_path / "README.md").write_text(PAGE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["records", "README.md"])
+    records_module.main()
+    page = (tmp_path / "README.md").read_text()
+    assert page.index("`benign_overfitting`") < page.index("`tiny`")
+    assert page.endswith("the end\n")
+
+
+def test_readme_s_table_is_what_the_records_give() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert update_table(page, *tracked(ROOT / RESULTS)) == page, "run `make docs`"

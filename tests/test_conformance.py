@@ -24,7 +24,7 @@ NAME = re.compile(r"[a-z0-9_]+")
 
 
 def each(names, values, **bugs):
-    """Runs a test for each of `values`; `bugs` maps a study to what is known to be wrong with it."""
+    """Runs a test for each value; `bugs` maps a study to what is known to be wrong with it."""
     params = []
     for value in values:
         names_of = [value] if isinstance(value, str) else value
@@ -108,7 +108,7 @@ def test_a_study_says_what_it_is(study):
     assert study.experiments[0].claims  # the headline
 
 
-@each_study(benign_overfitting="there is no README.md yet")
+@each_study()
 def test_a_study_has_a_page(study):
     study = STUDIES[study]
     module = importlib.import_module(f"provingground.studies.{study.name}")
@@ -200,7 +200,7 @@ def test_the_default_training_has_the_declared_probes(study, simulator):
 @each_simulator(toy="12 probe steps need 11 steps")
 def test_the_smallest_sizes_can_be_trained(study, simulator):
     config = STUDIES[study].simulators[simulator].config
-    lowest = {n: int(p.low) for n, p in pars(config).items() if p.type is int}
+    lowest = {n: int(p.low or 1) for n, p in pars(config).items() if p.type is int}
     traced(study, simulator, config(**lowest))
 
 

@@ -325,7 +325,7 @@ def test_a_cell_that_does_not_fit_alone_fails(store, monkeypatch):
         raise MemoryError("RESOURCE_EXHAUSTED: out of memory")
 
     monkeypatch.setattr(Job, "_call", full)
-    with pytest.raises(RunError, match="18 of 18 cells failed.*RESOURCE_EXHAUSTED"):
+    with pytest.raises(RunError, match=r"18 of 18 cells failed.*RESOURCE_EXHAUSTED"):
         run(tiny(), store)
 
 
@@ -354,7 +354,7 @@ def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored
         return trained(cfg, key)
 
     study = dataclasses.replace(tiny(how=picky), name="picky")
-    with pytest.raises(RunError, match="'width': 3.*three is too many"):
+    with pytest.raises(RunError, match=r"'width': 3.*three is too many"):
         run(study, store, width=[2, 3])
     assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
 

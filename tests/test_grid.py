@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -78,7 +79,7 @@ def study(*experiments, how=simulate, **options):
     return dataclasses.replace(made, **options)
 
 
-def planned(overrides=None, seeds=None, *, scale="quick", yes=False, **options):
+def planned(overrides=None, seeds=None, *, scale: Any = "quick", yes: Any = False, **options):
     first = experiment(**options)
     return plan(study(first), first, scale, overrides, seeds, yes=yes)
 
@@ -214,7 +215,7 @@ def test_an_axis_of_its_own_is_turned_into_parameters():
     assert [p.config.rate for p in sweep.points()] == [0.5, 1.5, 0.25, 0.75]
     assert sweep.table["load"].label == "load, $L$"
     assert [p.config.rate for p in points({"load": [2.0], "count": 4}, **options)] == [0.5]
-    with pytest.raises(InputError, match="rate = 30.0 is not allowed"):
+    with pytest.raises(InputError, match=r"rate = 30\.0 is not allowed"):
         points({"load": [60.0]}, **options)
 
 

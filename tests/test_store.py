@@ -278,7 +278,7 @@ def test_a_read_only_folder_says_so_and_can_be_read(store, monkeypatch):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(module, "open", refuse, raising=False)
-    with pytest.raises(RunError, match="cannot write to the store .* Permission denied"):
+    with pytest.raises(RunError, match=r"cannot write to the store .* Permission denied"):
         put(store, IDS[1:])
     assert list(Store(store.path).find("s")) == IDS[:1]
 

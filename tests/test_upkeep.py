@@ -3,6 +3,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from provingground.studies.toy import STUDY as TOY
 from provingground.study import config, par
 from provingground.upkeep import State, difference, scaffold, verify
 
-SMALL = dict(samples=[30], noise=[0.5, 1.0], steps=40)
+SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40)
 
 
 def bug(reason):
@@ -40,11 +41,11 @@ UPGRADED = scaled(1.0)  # another program, the same numbers
 BROKEN = scaled(1.01)
 
 
-def run(study, store, seeds=4):
+def run(study, store, seeds: int | list[int] = 4):
     return pg.run(study, "risk", store=store, seeds=seeds, lanes=4, **SMALL)
 
 
-def missing(study, store, seeds=4):
+def missing(study, store, seeds: int | list[int] = 4):
     return pg.load(study, "risk", store=Store(store.path), seeds=seeds, **SMALL).attrs["missing"]
 
 
@@ -177,7 +178,7 @@ def test_datasets_with_other_numbers_of_steps_can_be_compared(saved):
 
 
 def test_verdicts_are_compared(tmp_path):
-    verdicts = pg.check(TOY, seeds=4, **(SMALL | dict(samples=[80])))
+    verdicts = pg.check(TOY, seeds=4, samples=[80], noise=[0.5, 1.0], steps=40)
     record = verdict_record(verdicts, scale="quick", seconds=1.0, device="cpu")
     a, b = tmp_path / "a.json", tmp_path / "b.json"
     a.write_text(json.dumps(record))

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import grid, plot
-from provingground.engine import Job, probe_dims
+from provingground.engine import Job, data_of, lowered_hash, probe_dims
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
 from provingground.results import dataset
@@ -282,13 +282,15 @@ class Replay(NamedTuple):
     weights: Any
 
 
-def replay(ds: xr.Dataset, seed: int = 0, **cell: Any) -> Replay:
+def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell: Any) -> Replay:
     """Runs one cell of a Dataset again, probing every step, and keeps its last weights.
+
+    `study` is needed for a study of your own that is not listed.
 
     Example:
         `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
     """
-    owner, which = _resolve(ds.attrs["study"], ds.attrs["experiment"])
+    owner, which = _resolve(study or ds.attrs["study"], ds.attrs["experiment"])
     axes = json.loads(ds.attrs["grid"])
     for name in cell:
         if name not in axes:
@@ -308,7 +310,12 @@ def replay(ds: xr.Dataset, seed: int = 0, **cell: Any) -> Replay:
     sweep = grid.plan(owner, which, ds.attrs["scale"], settings, [seed])
     point = sweep.points()[0]
     simulator = owner.simulators[point.program.simulator]
-    data = owner.data[which.data]() if which.data else None
+    data = data_of(owner, point.program)
+    if lowered_hash(owner, point) not in ds.attrs["fingerprint"]:
+        raise InputError(
+            f"the Dataset was computed by another version of {owner.name} (or of jax); "
+            "if it is a study of your own, say study=..."
+        )
 
     def again(key: Any) -> Any:
         with taped() as tape:

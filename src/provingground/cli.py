@@ -9,10 +9,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from provingground import __version__
 from provingground.errors import InputError, RunError
@@ -21,8 +23,21 @@ if TYPE_CHECKING:
     from provingground.store import Store
     from provingground.study import Verdict
 
+
+class Commands(typer.core.TyperGroup):
+    """The commands; an interrupt says that nothing finished is lost."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _say("proving: interrupted; finished cells are stored, run again to go on")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="proving",
+    cls=Commands,
     help="Run, check and draw the learning theory of transformers.",
     no_args_is_help=True,
     add_completion=False,
@@ -229,8 +244,7 @@ def run(
     """Run what is missing of an experiment."""
     from provingground import api
 
-    if out is not None and not out.resolve().parent.is_dir():
-        raise InputError(f"the folder of {out} does not exist")
+    _can_write(out)
     job = _job(target, scale, set_, seeds, lanes, store, yes)
     forecast = job.forecast()
     left = forecast.cells - forecast.stored
@@ -276,6 +290,7 @@ def check(
     from provingground.machine import device_name
 
     api.enough_seeds(seeds)
+    _can_write(save)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
     start = time.perf_counter()
     verdicts, provenance = [], {}
@@ -318,6 +333,7 @@ def figure(
 
     if out.suffix not in (kinds := (".png", ".svg", ".pdf")):
         raise unknown("image format", out.suffix, kinds)
+    _can_write(out)
     job = _job(target, scale, set_, seeds, None, store, True, trace=False)
     ds = api.dataset(job)
     if ds.attrs["missing"]:
@@ -344,6 +360,7 @@ def report(
     from provingground.atlas.render import Entry
     from provingground.atlas.render import report as render
 
+    _can_write(out)
     entries, left_out = [], []
     for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
@@ -439,7 +456,8 @@ def _job(
     from provingground.grid import parse_values
 
     plain = api.job(target, scale=scale, store=store, yes=True, trace=trace)  # pyright: ignore
-    settings = _settings(set_, plain.sweep.table, parse_values, plain.sweep.axes)
+    parse = partial(parse_values, yes=yes)
+    settings = _settings(set_, plain.sweep.table, parse, plain.sweep.axes)
     return api.job(
         target,
         scale=scale,  # pyright: ignore[reportArgumentType]
@@ -472,6 +490,12 @@ def _settings(
         else:
             found[name] = parse(table[name], values)
     return found
+
+
+def _can_write(path: Path | None) -> None:
+    """Refuses a file in a folder that does not exist, before any work."""
+    if path is not None and not path.resolve().parent.is_dir():
+        raise InputError(f"the folder of {path} does not exist")
 
 
 def _print_verdicts(verdicts: "list[Verdict]") -> None:
@@ -536,9 +560,6 @@ def main() -> None:
     except RunError as error:
         _say(f"proving: {error}")
         sys.exit(3)
-    except KeyboardInterrupt:
-        _say("proving: interrupted; finished cells are stored, run again to go on")
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

@@ -5,21 +5,23 @@ the grid times some seeds. Points of one seed share whatever depends on the seed
 axis of the key stays away), so weights and data are drawn once for all lanes.
 """
 
+import contextlib
 import hashlib
 import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from provingground import grid
-from provingground.errors import RunError
+from provingground.errors import InputError, RunError
 from provingground.grid import Point, Program, Sweep
 from provingground.keys import seed_key
 from provingground.machine import (
@@ -53,7 +55,7 @@ Progress = Callable[[int, int, str], None]
 KEPT_PROGRAMS = 256
 _COMPILED: dict[Any, tuple[threading.Lock, list[Any]]] = {}
 _GUARD = threading.Lock()
-_FINGERPRINTS: dict[str, str] = {}
+_FINGERPRINTS: dict[str | None, str] = {}
 
 
 class Block(NamedTuple):
@@ -133,7 +135,7 @@ class Job:
         prints: dict[Program, str] = {}
         for p in self.points:
             if p.program not in prints:
-                prints[p.program] = fingerprint(self.study, p, self.store, self.trace)
+                prints[p.program] = self._fingerprint(p)
         return [
             grid.cell_ids(
                 grid.point_digest(self.study, p, prints[p.program], self.data_digest),
@@ -142,33 +144,62 @@ class Job:
             for p in self.points
         ]
 
+    def _fingerprint(self, point: Point) -> str:
+        try:
+            return fingerprint(self.study, point, self.store, self.trace)
+        except (InputError, RunError):
+            raise
+        except Exception:  # it will fail again when it is compiled, and be reported then
+            return "cannot be traced"
+
     @cached_property
     def blocks(self) -> list[Block]:
-        """The whole sweep cut into blocks, whatever is stored: a resumed sweep cuts the same."""
+        """The whole sweep cut into blocks, whatever is stored."""
         groups: dict[Program, list[int]] = {}
         for i, p in enumerate(self.points):
             groups.setdefault(p.program, []).append(i)
-        cut = [self._cut(program, members) for program, members in groups.items()]
-        # Big programs first, and the first block of each before the rest: they compile at once.
-        cut.sort(key=lambda blocks: [s for _, s in blocks[0].program.sizes], reverse=True)
-        return [b[0] for b in cut] + [block for b in cut for block in b[1:]]
+        seeds = range(len(self.sweep.seeds))
+        return _ordered([self._cut(program, members, seeds) for program, members in groups.items()])
 
-    def _cut(self, program: Program, members: list[int]) -> list[Block]:
+    def _cut(self, program: Program, members: Sequence[int], seeds: Sequence[int]) -> list[Block]:
+        """Some points times some seeds (by their numbers) as blocks of the chosen width."""
         lanes = self.lanes or chosen_lanes(self, program)
         wide = _even(len(members), lanes)
-        deep = _even(len(self.sweep.seeds), max(1, lanes // wide))
+        deep = _even(len(seeds), max(1, lanes // wide))
         return [
             Block(
                 program,
                 tuple(self.points[i] for i in some),
-                tuple(self.sweep.seeds[j] for j in seeds),
-                tuple(self.ids[i][j] for j in seeds for i in some),
+                tuple(self.sweep.seeds[j] for j in their),
+                tuple(self.ids[i][j] for j in their for i in some),
                 wide,
                 deep,
             )
             for some in _batches(members, wide)
-            for seeds in _batches(range(len(self.sweep.seeds)), deep)
+            for their in _batches(seeds, deep)
         ]
+
+    def missing(self) -> list[Block]:
+        """The blocks to compute.
+
+        A sweep that was broken off goes on with the blocks it had, and so gives the very same
+        numbers. Where a sweep was extended, a block may hold stored cells: such a program is cut
+        anew, so that nothing is computed twice.
+        """
+        stored = self.store.find(self.study.name)
+        mixed = {
+            b.program for b in self.blocks if 0 < sum(c in stored for c in b.cells) < len(b.cells)
+        }
+        cut = [[b for b in self.blocks if b.program not in mixed and b.cells[0] not in stored]]
+        for program in mixed:
+            lacking: dict[tuple[int, ...], list[int]] = {}
+            for i, p in enumerate(self.points):
+                if p.program == program:
+                    seeds = tuple(j for j, c in enumerate(self.ids[i]) if c not in stored)
+                    lacking.setdefault(seeds, []).append(i)
+            lacking.pop((), None)
+            cut += [self._cut(program, points, seeds) for seeds, points in lacking.items()]
+        return _ordered([blocks for blocks in cut if blocks]) if mixed else cut[0]
 
     # ------------------------------------------------------------------- one block
 
@@ -186,9 +217,7 @@ class Job:
             }
 
     def _call(self, block: Block) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        # A short block is filled up with copies of its last lane, so that one width serves all.
-        points = block.points + block.points[-1:] * (block.wide - len(block.points))
-        seeds = block.seeds + block.seeds[-1:] * (block.deep - len(block.seeds))
+        points, seeds = _filled(block)
         program = self.program(block.program, points, len(seeds))
         with grid.precision_of(block.program.precision):
             found = program(stacked(points), np.array(seeds, np.int32), self.data)
@@ -243,11 +272,6 @@ class Job:
 
     # ------------------------------------------------------------------ the whole sweep
 
-    def missing(self) -> list[Block]:
-        """The blocks that still hold cells which are not stored, without those that are."""
-        stored = self.store.find(self.study.name)
-        return [b for b in self.blocks if not all(c in stored for c in b.cells)]
-
     def forecast(self, measure: bool = False) -> Forecast:
         """Cells, compilations and time, from earlier timings or (if asked) one timed call."""
         stored = self.store.find(self.study.name)
@@ -286,11 +310,8 @@ class Job:
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
     def _time(self, block: Block) -> None:
-        """Times one call after compilation, for forecasts."""
-        self.compute(block)
-        start = time.perf_counter()
-        self.compute(block)
-        self._spent[block.program] = [(time.perf_counter() - start, len(block.cells))]
+        """Times one call, for forecasts."""
+        self._spent[block.program] = [(self._timed(block)[1], len(block.cells))]
         self._remember_timings()
 
     def run(self, executor: Executor | None = None, progress: Progress | None = None) -> None:
@@ -302,12 +323,14 @@ class Job:
         tell = progress or (lambda done, total, what: None)
         pool = executor or ThreadPoolExecutor(workers())
         done, claimed, failed = 0, set(), []
+        stopped = threading.Event()
+        waiting: dict[Future, Block] = {}
         try:
             while todo:
-                tell(done, total, "compiling" if not done else "waiting for another process")
+                tell(done, total, "waiting for another process" if waiting else "compiling")
                 elsewhere = []
                 beat = time.monotonic()
-                waiting = {pool.submit(self._claim_and_compute, b, claimed): b for b in todo}
+                waiting = {pool.submit(self._work, b, claimed, stopped): b for b in todo}
                 for future in as_completed(waiting):
                     block = waiting[future]
                     try:
@@ -328,15 +351,17 @@ class Job:
                         for name in list(claimed):
                             self.store.renew(name)
                 # Blocks of other processes: wait for them, or take over what they gave up.
-                stored = self.store.find(self.study.name) if elsewhere else {}
-                todo = [b for b in elsewhere if not all(c in stored for c in b.cells)]
+                todo = [b for b in elsewhere if not self._stored(b)]
                 done += sum(len(b.cells) for b in elsewhere if b not in todo)
                 time.sleep(0.3 if todo else 0)
         finally:
-            if executor is None:
-                pool.shutdown(wait=False, cancel_futures=True)
+            stopped.set()
+            for future in waiting:
+                future.cancel()
             for name in list(claimed):
                 self.store.release(name)
+            if executor is None:
+                pool.shutdown(wait=False)
         self._remember_timings()
         if failed:
             block, error = failed[0]
@@ -346,17 +371,34 @@ class Job:
                 f"{type(error).__name__}: {error}"
             ) from error
 
-    def _claim_and_compute(self, block: Block, claimed: set[str]):
-        if not self.store.claim(block.name):
+    def _work(self, block: Block, claimed: set[str], stopped: threading.Event) -> Any:
+        """Probes and seconds of a block; None if another process has it, or has done it."""
+        if stopped.is_set() or not self.store.claim(block.name):
             return None
         claimed.add(block.name)
-        before = sum(len(known) for _, known in _COMPILED.values())
-        start = time.perf_counter()
-        probes = self.compute(block)
-        seconds = time.perf_counter() - start
-        if sum(len(known) for _, known in _COMPILED.values()) == before:
+        try:
+            if self._stored(block):
+                self.store.release(block.name)
+                claimed.discard(block.name)
+                return None
+            probes, seconds = self._timed(block)
             self._spent.setdefault(block.program, []).append((seconds, len(block.cells)))
-        return probes, seconds
+            return probes, seconds
+        finally:
+            if stopped.is_set():
+                self.store.release(block.name)
+
+    def _stored(self, block: Block) -> bool:
+        stored = self.store.find(self.study.name)
+        return all(c in stored for c in block.cells)
+
+    def _timed(self, block: Block) -> tuple[Any, float]:
+        """The probes of a block and the seconds it took, compilation apart."""
+        points, seeds = _filled(block)
+        with contextlib.suppress(MemoryError):  # `compute` will take fewer lanes
+            self.program(block.program, points, len(seeds))
+        start = time.perf_counter()
+        return self.compute(block), time.perf_counter() - start
 
     def _remember_timings(self) -> None:
         for program, runs in self._spent.items():
@@ -379,7 +421,7 @@ class Job:
         )
         about = {
             "program": block.program._asdict(),
-            "fingerprint": fingerprint(self.study, block.points[0], self.store),
+            "fingerprint": self._fingerprint(block.points[0]),
             "data": self.data_digest,
             "lanes": block.lanes,
             "seconds": round(seconds, 6),
@@ -391,34 +433,47 @@ class Job:
 # ------------------------------------------------------------------------- fingerprints
 
 
-def fingerprint_name(study: Study, program: Program) -> str:
-    """Under which name the store keeps the fingerprint of a program of today's sources."""
+def fingerprint_name(study: Study, program: Program) -> str | None:
+    """Under which name the store keeps the fingerprint of a program of today's sources.
+
+    None for a `simulate` that its source does not determine, such as a closure.
+    """
     simulate = study.simulators[program.simulator].simulate
+    if (
+        not isinstance(simulate, FunctionType)
+        or simulate.__closure__
+        or "<" in simulate.__qualname__
+    ):
+        return None
+    what = [study.name, simulate.__module__, simulate.__qualname__, program.digest()]
     source = grid.source_digest(simulate.__module__)
-    return hashlib.sha256(f"{study.name} {program.digest()} {source}".encode()).hexdigest()[:40]
+    return hashlib.sha256(" ".join([*what, source]).encode()).hexdigest()[:40]
 
 
 def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) -> str:
     """Hash of the lowered program of a point, kept by the hash of the sources.
 
-    Without `trace` only a kept one will do: figures and reports never trace.
+    Without `trace` only a kept one will do: figures and reports do not trace.
     """
     name = fingerprint_name(study, point.program)
-    known = store.note("fingerprints", name)
-    if known is None and name in _FINGERPRINTS:
-        known = _FINGERPRINTS[name]
-        store.set_note("fingerprints", name, known)
+    known = store.note("fingerprints", name) if name else None
     if known is None:
-        if not trace:
+        if not trace and name:
             raise RunError(
                 f"no results of this version of {study.name} are stored for these settings; "
                 "`proving run` or `proving check` them first"
             )
-        text = grid.lowered_text(study, point.program, point.config, data_of(study, point.program))
-        known = hashlib.sha256(text.encode()).hexdigest()[:40]
-        store.set_note("fingerprints", name, known)
-        _FINGERPRINTS[name] = known
+        known = _FINGERPRINTS.get(name) or lowered_hash(study, point)
+        if name:
+            _FINGERPRINTS[name] = known
+            store.set_note("fingerprints", name, known)
     return known
+
+
+def lowered_hash(study: Study, point: Point) -> str:
+    data = data_of(study, point.program)
+    text = grid.lowered_text(study, point.program, point.config, data)
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
 def data_of(study: Study, program: Program) -> Any:
@@ -474,16 +529,19 @@ def tune(job: Job) -> None:
         rule = LANES[job.mode]
         cost = {}
         for lanes in (rule // 4, rule, rule * 4):
-            block = Job(job.sweep, job.store, lanes)._cut(
-                program, [i for i, p in enumerate(job.points) if p.program == program]
-            )[0]
-            job.compute(block)
-            start = time.perf_counter()
-            job.compute(block)
-            cost[lanes] = (time.perf_counter() - start) / len(block.cells)
+            points = [i for i, p in enumerate(job.points) if p.program == program]
+            seeds = range(len(job.sweep.seeds))
+            block = Job(job.sweep, job.store, lanes)._cut(program, points, seeds)[0]
+            cost[lanes] = job._timed(block)[1] / len(block.cells)
         best = min(cost, key=lambda lanes: cost[lanes])
         job.store.set_note("lanes", name, str(best))
         job.__dict__.pop("blocks", None)
+
+
+def _ordered(cut: list[list[Block]]) -> list[Block]:
+    """Big programs first, and the first block of each before the rest: they compile at once."""
+    cut.sort(key=lambda blocks: [s for _, s in blocks[0].program.sizes], reverse=True)
+    return [blocks[0] for blocks in cut] + [b for blocks in cut for b in blocks[1:]]
 
 
 def _even(count: int, most: int) -> int:
@@ -494,6 +552,12 @@ def _even(count: int, most: int) -> int:
 def _batches(items: Iterable[int], size: int) -> list[list[int]]:
     items = list(items)
     return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def _filled(block: Block) -> tuple[tuple[Point, ...], tuple[int, ...]]:
+    """The lanes of a block; a short one repeats its last lane, so that one width serves all."""
+    points = block.points + block.points[-1:] * (block.wide - len(block.points))
+    return points, block.seeds + block.seeds[-1:] * (block.deep - len(block.seeds))
 
 
 def _halves(block: Block) -> list[Block]:

@@ -121,6 +121,7 @@ def plan(
     for name, given in (overrides or {}).items():
         if name not in table and name not in settings:
             raise unknown("parameter", name, table)
+        given = given.tolist() if isinstance(given, np.ndarray) else given
         if isinstance(settings.get(name), Cases):
             given = _some_cases(name, settings[name], given)
         elif _is_list(settings.get(name)) and not _is_list(given):
@@ -132,6 +133,13 @@ def plan(
                 raise InputError(f"{name} is set by the cases of this experiment; choose a case")
         settings[name] = given
 
+    for name, given in settings.items():
+        named = (
+            [n for s in given.settings.values() for n in s] if isinstance(given, Cases) else [name]
+        )
+        for n in named:
+            if n not in table and n not in RESERVED:
+                raise unknown("parameter", n, table)
     count = experiment.seeds_at(scale) if seeds is None else seeds
     lengths = [
         len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())
@@ -150,6 +158,8 @@ def plan(
     chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
     if not chosen:
         raise InputError(f"seeds = {count} is not allowed: at least one seed is needed")
+    if len(set(chosen)) < len(chosen) or not all(isinstance(s, int) and s >= 0 for s in chosen):
+        raise InputError(f"seeds = {count} is not allowed: different whole numbers from 0")
     sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen, table)
     sweep._point((0,) * len(axes))
     return sweep
@@ -201,7 +211,7 @@ def _check_total(total: int, yes: bool) -> None:
         raise InputError(f"{total:.3g} cells: say yes (--yes, or yes=True) to run that many")
 
 
-def parse_values(p: Par, text: str) -> Any:
+def parse_values(p: Par, text: str, yes: bool = False) -> Any:
     """Reads `v`, `v1,v2,...`, `lo:hi:n` (even spacing) or `lo:hi:nlog` (even in the logarithm)."""
     if ":" not in text:
         values = [_parse_one(p, t) for t in text.split(",") if t.strip()]
@@ -217,9 +227,9 @@ def parse_values(p: Par, text: str) -> Any:
         raise InputError(
             f"{p.name}={text} is not understood: write v, v1,v2,..., lo:hi:n or lo:hi:nlog"
         ) from None
-    _check_total(n, yes=True)
+    _check_total(n, yes)
     for end in ends:
-        p.check(end if p.type is float else round(end) if math.isfinite(end) else end)
+        p.check(end if p.type is float or not math.isfinite(end) else round(end))
     if n < 1 or (log and min(ends) <= 0):
         raise InputError(f"{p.name}={text} needs n >= 1, and positive ends for log spacing")
     spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)

@@ -13,12 +13,12 @@ from contextvars import ContextVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 _recorded: ContextVar[list[str] | None] = ContextVar("recorded", default=None)
 
 
-def seed_key(study: str, seed: int) -> Key[Array, ""]:
+def seed_key(study: str, seed: int | Int[Array, ""]) -> Key[Array, ""]:
     """The key of all cells of one study and seed."""
     return jax.random.fold_in(jax.random.key(zlib.crc32(study.encode()), impl="threefry2x32"), seed)
 

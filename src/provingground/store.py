@@ -13,6 +13,7 @@ import io
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,10 @@ class Store:
     path: Path = field(default_factory=default_path)
     quarantined: list[str] = field(default_factory=list)
     _read: dict[Path, Chunk] = field(default_factory=dict, repr=False)
+    _found: dict[str, tuple[dict[str, tuple[Chunk, int]], set[Path]]] = field(
+        default_factory=dict, repr=False
+    )
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).expanduser()
@@ -70,12 +75,18 @@ class Store:
             yield self._read[path]
 
     def find(self, study: str) -> dict[str, tuple[Chunk, int]]:
-        """Where each cell of a study lies: chunk and row. The first file wins."""
-        found: dict[str, tuple[Chunk, int]] = {}
-        for chunk in self.chunks(study):
-            for row, cell in enumerate(chunk.cells):
-                found.setdefault(cell, (chunk, row))
-        return found
+        """Where each cell of a study lies: chunk and row. Only new files are read."""
+        with self._lock:
+            found, seen = self._found.setdefault(study, ({}, set()))
+            if not all(path.exists() for path in seen):
+                found.clear()
+                seen.clear()
+            for chunk in self.chunks(study):
+                if chunk.path not in seen:
+                    seen.add(chunk.path)
+                    for row, cell in enumerate(chunk.cells):
+                        found.setdefault(cell, (chunk, row))
+            return found
 
     def put(
         self,
@@ -101,7 +112,8 @@ class Store:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
             raise RunError(
                 f"cannot write to the store {self.path}: {reason}. "
@@ -126,10 +138,15 @@ class Store:
 
     def _quarantine(self, path: Path, why: str) -> None:
         target = self.path / "quarantine" / path.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, target)
-        self.quarantined.append(f"{path.name}: {why}; moved to {target}")
+            where = f"moved to {target}"
+        except OSError as error:
+            where = f"left where it is ({error.strerror}) and ignored"
+        line = f"{path.name}: {why}; {where}"
+        if line not in self.quarantined:
+            self.quarantined.append(line)
 
     # -------------------------------------------------------------- small records
 
@@ -150,7 +167,10 @@ class Store:
         is taken over.
         """
         path = self.path / "claims" / chunk
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot write to the store {self.path}: {error.strerror}") from error
         for _ in range(2):
             try:
                 with open(path, "x") as file:
@@ -164,7 +184,8 @@ class Store:
 
     def renew(self, chunk: str) -> None:
         """Tells owners of other machines that this one still works on a chunk."""
-        os.utime(self.path / "claims" / chunk)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self.path / "claims" / chunk)
 
     def release(self, chunk: str) -> None:
         (self.path / "claims" / chunk).unlink(missing_ok=True)
@@ -176,7 +197,9 @@ class Store:
         except FileNotFoundError:
             return False
         except ValueError:  # being written just now, or broken
-            return time.time() - path.stat().st_mtime < 5
+            owner, age = None, time.time() - path.stat().st_mtime
+        if not isinstance(owner, dict) or not {"host", "boot", "pid", "started"} <= set(owner):
+            return age < 5
         me = _me()
         if owner.get("host") != me["host"]:
             return age < STALE_CLAIM_SECONDS

@@ -73,7 +73,7 @@ class Par:
         )
         try:
             known = given if self.type in (bool, str) else self.type(given)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise wrong from None
         if (
             not isinstance(known, self.type)

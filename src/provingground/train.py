@@ -13,6 +13,8 @@ import optax
 from jax.custom_batching import sequential_vmap
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from provingground.errors import InputError
+
 State = TypeVar("State")
 Weights = TypeVar("Weights")
 
@@ -62,7 +64,7 @@ def log_steps(steps: int, count: int) -> np.ndarray:
     array([  0,   1,   3,  10,  32, 100])
     """
     if count > steps + 1:
-        raise ValueError(f"{count} distinct probe steps do not fit into {steps} steps")
+        raise InputError(f"{count} distinct probe steps do not fit into steps = {steps}")
     spaced = np.geomspace(steps, 1, count - 1)[::-1] if count > 1 else []
     chosen = np.concatenate([[0 if count > 1 else steps], spaced]).round().astype(int)
     for i in range(1, count):  # push duplicates up by one

@@ -1,7 +1,9 @@
 """Keeping results and starting studies: `verify`, `diff` and `new`."""
 
 import json
+import keyword
 import re
+import sys
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -44,24 +46,26 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     for chunk in chunks:
         name = _program(chunk), chunk.about["fingerprint"]
         groups.setdefault(name, []).append(chunk)
+    points = {name: _point(study, name[0], members[0], 0) for name, members in groups.items()}
+    current = {
+        program: known
+        for (program, known), point in points.items()
+        if point is not None and engine.fingerprint(study, point, store) == known
+    }
     stale = adopted = refused = 0
-    current: set[tuple[Program, str]] = set()
     for (program, known), members in groups.items():
-        point = _point(study, program, members[0], 0)
-        if point is not None and engine.fingerprint(study, point, store) == known:
-            current.add((program, known))
+        if current.get(program) == known:
             continue
         cells = sum(len(c.cells) for c in members)
         stale += cells
         if not adopt:
             continue
-        fresh = any(p == program for p, _ in current)
-        if point is None or fresh or not _agree(study, program, members):
+        name = engine.fingerprint_name(study, program) if points[program, known] else None
+        if name is None or program in current or not _agree(study, program, members):
             refused += cells
         else:
-            name = engine.fingerprint_name(study, program)
             store.set_note("fingerprints", name, known)
-            current.add((program, known))
+            current[program] = known
             adopted += cells
     return State(len(chunks), sum(len(c.cells) for c in chunks), stale, adopted, refused)
 
@@ -136,10 +140,11 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _dataset(path: Path) -> xr.Dataset:
-    if path.read_bytes()[:3] != b"CDF":
-        raise InputError(f"{path} is not a netCDF-3 file")
-    with xr.open_dataset(path, engine="scipy") as ds:
-        return ds.load()
+    try:
+        with xr.open_dataset(path, engine="scipy") as ds:
+            return ds.load()
+    except Exception as error:  # whatever a foreign file makes the reader do
+        raise InputError(f"{path} is not a netCDF-3 file: {error}") from None
 
 
 def _record_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
@@ -165,7 +170,11 @@ def _dataset_difference(a: xr.Dataset, b: xr.Dataset) -> list[str]:
             if not a[name].equals(b[name]):
                 lines.append(f"{name}: labels differ")
         else:
-            x, y = xr.align(a[name].astype(float), b[name].astype(float), join="inner")
+            x, y = a[name].astype(float), b[name].astype(float)
+            bare = {
+                d: slice(0, min(x.sizes[d], y.sizes.get(d, 0))) for d in x.dims if d not in x.coords
+            }
+            x, y = xr.align(x.isel(bare), y.isel(bare, missing_dims="ignore"), join="inner")
             if x.shape != a[name].shape or y.shape != b[name].shape:
                 lines.append(f"{name}: compared on the {x.size} common entries")
             gap = abs(x - y)
@@ -203,6 +212,8 @@ def scaffold(name: str, folder: Path) -> Path:
         raise InputError(f"'{name}' is no name for a study: use a-z, 0-9 and _, a letter first")
     if name in (*STUDIES, SKELETON):
         raise InputError(f"there is a study '{name}' already")
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name == "provingground":
+        raise InputError(f"'{name}' is no name for a study: Python has taken it")
     home = folder.expanduser() / name
     if home.exists():
         raise InputError(f"{home} exists already; nothing was written")

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +30,10 @@ from provingground.studies.benign_overfitting.model import (
     unit_weights,
 )
 
-TINY = dict(dim=16, tokens=4, key_width=8, value_width=6, samples=4, test_samples=12, steps=40,
-            record=41, snr=3.0, noise=0.3, noise_big=1.0, lr=0.1, eps=0.1, init_scale=1.0)  # fmt: skip
+TINY: dict[str, Any] = dict(
+    dim=16, tokens=4, key_width=8, value_width=6, samples=4, test_samples=12, steps=40, record=41,
+    snr=3.0, noise=0.3, noise_big=1.0, lr=0.1, eps=0.1, init_scale=1.0,
+)  # fmt: skip
 
 
 def jit(function):
@@ -237,7 +240,8 @@ def test_samples_that_do_not_exist_do_not_count(double):
 
 @pytest.mark.parametrize("init_scale", [0.0, 0.01])
 def test_values_start_to_grow_as_lemma_5_1_says(init_scale):
-    cfg = Config(**(TINY | dict(steps=1, record=2, init_scale=init_scale, tokens=3)))
+    changes: dict[str, Any] = dict(steps=1, record=2, init_scale=init_scale, tokens=3)
+    cfg = Config(**(TINY | changes))
     keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(2000))
     found = MANY(grid.typed(cfg, "float32"), keys)
     speeds = theory.value_speeds(cfg.lr, signal_norm(cfg) ** 2, cfg.noise_big**2 * cfg.dim,

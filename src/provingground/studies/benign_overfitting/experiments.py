@@ -48,14 +48,14 @@ FIG1B = Experiment(
         Claim(
             "sides_paper",
             "cells lie on the predicted side of N SNR^2 = 1000",
-            measure=measures.on_side(1000),
+            measure=measures.on_side(1000.0),
             within=(0.93, inf),
             source="Figure 1(b)",
         ),
         Claim(
             "sides_derived",
             "cells lie on the predicted side of R = 2, i.e. N SNR^2 = 800",
-            measure=measures.on_side(800),
+            measure=measures.on_side(800.0),
             within=(0.93, inf),
             source="boundary derived from Lemma 5.1",
         ),

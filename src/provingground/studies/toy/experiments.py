@@ -11,7 +11,7 @@ from .theory import excess_risk
 
 def predicted(ds: xr.Dataset) -> xr.DataArray:
     noise = ds.noise if "noise" in ds.coords else Config().noise
-    return excess_risk(ds.samples, Config().dim, noise)  # pyright: ignore
+    return excess_risk(ds.samples, Config().dim, noise)
 
 
 def measured_over_predicted(ds: xr.Dataset) -> Estimate:

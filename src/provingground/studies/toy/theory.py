@@ -1,11 +1,13 @@
 """Every theorem as functions of plain numbers, and `theory(cfg)` which calls them."""
 
+from typing import Any
+
 from provingground.study import Condition, Prediction
 
 from .model import Config
 
 
-def excess_risk(samples: float, dim: float, noise: float) -> float:
+def excess_risk(samples: Any, dim: Any, noise: Any) -> Any:
     r"""Exact mean excess risk of least squares on Gaussian inputs, $\sigma^2 d/(N-d-1)$."""
     return noise**2 * dim / (samples - dim - 1)
 

@@ -1,0 +1,91 @@
+"""The documentation: links lead somewhere, commands exist, and the walk-through works."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from provingground.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+named = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made on the web."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@named
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if link.startswith("https://"):
+            continue
+        target, _, anchor = link.partition("#")
+        found = (page.parent / target).resolve() if target else page
+        assert found.exists(), link
+        assert not anchor or anchor in anchors(found), link
+
+
+@named
+def test_python_is_python(page: Path) -> None:
+    for block in blocks(page, "python"):
+        ast.parse(block)
+
+
+@named
+def test_commands_and_their_options_exist(page: Path) -> None:
+    commands = typer.main.get_command(app).commands  # pyright: ignore
+    for line in "".join(blocks(page, "sh")).splitlines():
+        if not line.startswith("proving "):
+            continue
+        name, *rest = line.partition("#")[0].split()[1:]
+        known = {option for p in commands[name].params for option in p.opts}
+        assert {word for word in rest if word.startswith("--")} <= known, line
+
+
+def test_pictures_are_small() -> None:
+    for picture in (ROOT / "docs").rglob("*.png"):
+        assert picture.stat().st_size < 300_000, picture.name
+
+
+def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
+    def proving(*words: str) -> str:
+        command = [sys.executable, "-m", "provingground.cli", *words]
+        env = {**os.environ, "PROVING_STUDIES": "linear_attention/linear_attention"}
+        if words[0] == "new":
+            del env["PROVING_STUDIES"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    proving("new", "linear_attention")
+    files = {
+        block.partition("\n")[0].removeprefix("# "): block
+        for block in blocks(ROOT / "docs" / "own_study.md", "python")
+    }
+    assert set(files) == {"__init__.py", "model.py", "theory.py", "experiments.py"}
+    for name, text in files.items():
+        path = tmp_path / "linear_attention" / "linear_attention" / name
+        assert path.exists()
+        path.write_text(text)
+    assert "prompt_length" in proving("list")
+    record = json.loads(proving("check", "linear_attention", "--seeds", "3", "--json"))
+    assert [v["verdict"] for v in record["verdicts"]] == ["holds", "fails"]
+    proving("figure", "linear_attention/prompt_length", "--seeds", "3", "--out", "prompt.png")
+    assert (tmp_path / "prompt.png").exists()
