@@ -15,10 +15,6 @@ from provingground.store import Store
 SMALL = ["--set", "samples=30,80", "--set", "steps=40", "--seeds", "4"]
 
 
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 class Answer(NamedTuple):
     code: int
     out: str
@@ -260,11 +256,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("run toy/risk --set sampels=3", "did you mean 'samples'"),
         ("run toy/risk --set samples=0", "whole numbers from 1"),
         ("run toy/risk --set samples=2.5", "whole numbers from 1"),
-        pytest.param(
-            "run toy/risk --set samples=1:inf:3",
-            "whole numbers from 1",
-            marks=bug("int(inf) is an OverflowError"),
-        ),
+        ("run toy/risk --set samples=1:inf:3", "whole numbers from 1"),
         ("run toy/risk --set noise=-1", "numbers from 0"),
         ("run toy/risk --set noise=nan", "numbers from 0"),
         ("run toy/risk --set noise=much", "numbers from 0"),
@@ -281,9 +273,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("run toy/risk --seeds many", "valid integer"),
         ("run toy/risk --lanes 0", "lanes = 0 is not allowed"),
         ("run toy/risk --scale small", "Known: quick, paper"),
-        pytest.param(
-            "run toy/risk --set steps=5", "steps", marks=bug("12 probe steps need 11 steps")
-        ),
+        ("run toy/risk --set steps=5", "steps"),
         ("figure toy/risk --out risk.gif", ".png, .svg, .pdf"),
         ("figure toy/risk --out risk", ".png, .svg, .pdf"),
         ("run benign_overfitting/numerics --set numerics=halfstep", "did you mean 'half step'"),
@@ -308,16 +298,13 @@ def test_a_request_that_makes_no_sense_is_exit_code_two(proving, tmp_path, reque
     assert not (tmp_path / "store").exists()
 
 
-LATE = bug("the folder is looked for after the work")
-
-
 @pytest.mark.parametrize(
     "request_",
     [
         "run toy/risk --out nowhere/ds.nc",
-        pytest.param("check toy --save nowhere/verdicts.json", marks=LATE),
-        pytest.param("figure toy/risk --out nowhere/risk.png", marks=LATE),
-        pytest.param("report toy --out nowhere/report.html", marks=LATE),
+        "check toy --save nowhere/verdicts.json",
+        "figure toy/risk --out nowhere/risk.png",
+        "report toy --out nowhere/report.html",
     ],
 )
 def test_a_folder_that_does_not_exist_is_named_before_any_work(proving, checked, request_):
@@ -327,7 +314,6 @@ def test_a_folder_that_does_not_exist_is_named_before_any_work(proving, checked,
     assert "does not exist" in err
 
 
-@bug("values are listed before they are counted")
 def test_many_values_ask_before_they_are_listed(proving, monkeypatch):
     monkeypatch.setattr(np, "linspace", None)
     code, _, err = proving("run", "toy/risk", "--set", "noise=0:1:50000000")
@@ -335,7 +321,6 @@ def test_many_values_ask_before_they_are_listed(proving, monkeypatch):
     assert "--yes" in err
 
 
-@bug("removing the temporary file fails, too")
 def test_a_store_that_cannot_be_written_is_exit_code_three(proving, tmp_path):
     (tmp_path / "file").write_text("in the way")
     for store in (tmp_path / "file", tmp_path / "file" / "store"):
@@ -345,7 +330,6 @@ def test_a_store_that_cannot_be_written_is_exit_code_three(proving, tmp_path):
         assert "Traceback" not in err
 
 
-@bug("typer exits before the message")
 def test_an_interrupted_run_says_how_to_go_on(proving, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt

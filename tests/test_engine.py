@@ -32,13 +32,6 @@ from provingground.study import (
 from provingground.train import iterate
 
 
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-WHOLE = bug("blocks with a new cell are computed whole")
-
-
 @config
 class Config:
     count: int = par(5, "n", "things", low=1, value=True, pad=4)
@@ -181,9 +174,9 @@ def test_a_second_run_computes_nothing_and_gives_the_same(store, computed):
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param(dict(rate=[0.1, 0.2, 0.3, 0.4]), marks=WHOLE),
-        pytest.param(dict(count=[3, 4, 5]), marks=WHOLE),
-        pytest.param(dict(seeds=5), marks=WHOLE),
+        dict(rate=[0.1, 0.2, 0.3, 0.4]),
+        dict(count=[3, 4, 5]),
+        dict(seeds=5),
         dict(lanes=2),
     ],
 )
@@ -346,7 +339,6 @@ def test_a_failure_is_named_and_everything_else_is_stored(store, monkeypatch):
     assert list((store.path / "claims").iterdir()) == []
 
 
-@bug("the fingerprint is taken before any work and outside of the error handling")
 def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored(store):
     def picky(cfg, key):
         if cfg.width == 3:
@@ -359,7 +351,6 @@ def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored
     assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
 
 
-@bug("blocks that wait in the executor are claimed after the end of the run")
 def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
     """Claims of a living process are waited for: one that is left would block the next run."""
 
@@ -373,7 +364,6 @@ def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
     assert list((store.path / "claims").iterdir()) == []
 
 
-@bug("what is stored is not looked up again after a claim")
 def test_blocks_that_another_run_finishes_meanwhile_are_not_computed_again(
     store, computed, monkeypatch
 ):

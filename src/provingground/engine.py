@@ -8,13 +8,13 @@ axis of the key stays away), so weights and data are drawn once for all lanes.
 import contextlib
 import hashlib
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import jax
@@ -436,14 +436,12 @@ class Job:
 def fingerprint_name(study: Study, program: Program) -> str | None:
     """Under which name the store keeps the fingerprint of a program of today's sources.
 
-    None for a `simulate` that its source does not determine, such as a closure.
+    None for a `simulate` that is not a function at the top of its module, such as a closure: its
+    source does not determine it.
     """
     simulate = study.simulators[program.simulator].simulate
-    if (
-        not isinstance(simulate, FunctionType)
-        or simulate.__closure__
-        or "<" in simulate.__qualname__
-    ):
+    module = sys.modules.get(getattr(simulate, "__module__", ""))
+    if module is None or getattr(module, simulate.__name__, None) is not simulate:
         return None
     what = [study.name, simulate.__module__, simulate.__qualname__, program.digest()]
     source = grid.source_digest(simulate.__module__)

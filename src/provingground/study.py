@@ -179,7 +179,7 @@ def size(cfg: Any, name: str) -> int:
 
 def mask(cfg: Any, name: str) -> Bool[Array, "size"]:
     """Which of the `size(cfg, name)` items of the count `name` exist."""
-    return jnp.arange(size(cfg, name)) < getattr(cfg, name)
+    return jnp.arange(size(cfg, name), dtype=jnp.int32) < getattr(cfg, name)
 
 
 def probe(says: str, symbol: str = "") -> Any:

@@ -89,7 +89,6 @@ def test_two_processes_at_once_get_the_same_results(shared, undisturbed):
     assert list((store / "claims").iterdir()) == []
 
 
-@pytest.mark.xfail(strict=False, reason="what is stored is not looked up again after a claim")
 def test_two_processes_at_once_compute_no_cell_twice(shared):
     assert cells(shared[0]).total() == CELLS
 
