@@ -340,7 +340,7 @@ def _trajectory(trace: Any) -> xr.Dataset:
     """Every probe at every step, up to the step at which the training stopped."""
     until = int(trace.stopped_at) + 1
     leaves = {
-        "/".join(str(getattr(k, "key", getattr(k, "name", k))) for k in path): leaf
+        "/".join(str(getattr(k, "key", getattr(k, "name", k))) for k in path) or "probe": leaf
         for path, leaf in jax.tree_util.tree_leaves_with_path(trace.probes)
     }
     return xr.Dataset(

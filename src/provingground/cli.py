@@ -435,7 +435,7 @@ def new(
     typer.echo(
         f"made {path}\n"
         f"try:  proving --study-path {path} check {name}\n"
-        f"or install it (pip install {path.parent}) and it is found by its entry point"
+        f"or install it (pip install {path.parent.resolve()}) and its entry point is found"
     )
 
 

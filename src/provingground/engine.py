@@ -303,7 +303,10 @@ class Job:
     def timing(self, program: Program) -> Timing | None:
         """What a cell costs on this device, as measured by an earlier run."""
         text = self.store.note("timings", self._on_device(program))
-        return None if text is None else Timing(*json.loads(text))
+        try:
+            return None if text is None else Timing(*json.loads(text))
+        except (TypeError, ValueError):  # of an earlier version
+            return None
 
     def _on_device(self, program: Program) -> str:
         name = f"{self.study.name} {program.digest()} {device_name()}"
@@ -445,6 +448,8 @@ def fingerprint_name(study: Study, program: Program) -> str | None:
         return None
     what = [study.name, simulate.__module__, simulate.__qualname__, program.digest()]
     source = grid.source_digest(simulate.__module__)
+    if source is None:
+        return None
     return hashlib.sha256(" ".join([*what, source]).encode()).hexdigest()[:40]
 
 

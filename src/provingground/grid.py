@@ -4,16 +4,18 @@ A cell is (simulator, precision, Config, seed, data). Its identity also holds a 
 the program, so that results of a changed computation are stale and edits of comments are not.
 """
 
+import ast
 import hashlib
+import importlib.util
 import itertools
 import json
 import math
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +27,7 @@ from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, par
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
+_STARTED = time.time()
 
 
 class Program(NamedTuple):
@@ -251,33 +254,62 @@ def _sha(thing: Any) -> str:
     return hashlib.sha256(json.dumps(thing, sort_keys=True, default=str).encode()).hexdigest()
 
 
-@cache
-def source_digest(module: str) -> str:
+def source_digest(module: str) -> str | None:
     """Hash of the sources a program can depend on, and of the version of jax.
 
-    These are the module of `simulate` and the modules that it and they import at their top, as
-    far as they belong to this package or to the study's: how results are drawn is not among them.
+    These are the module of `simulate` and all that it and they import, as far as they belong to
+    this package or to the study's: how results are drawn is not among them. None where a source
+    is not at hand (a prompt, a notebook) or was changed after this process began: then what
+    is in memory need not be what is on disk.
     """
-    found, queue = set(), [module]
+    found: dict[str, Path] = {}
+    queue = [module]
     packages = {"provingground", module.partition(".")[0]}
     while queue:
         name = queue.pop()
         if name in found or name.partition(".")[0] not in packages:
             continue
-        found.add(name)
-        for value in vars(sys.modules[name]).values():
-            queue.append(value.__name__ if isinstance(value, ModuleType) else _home(value))
+        file = _source(name)
+        if file is None or file.stat().st_mtime > _STARTED:
+            return None
+        found[name] = file
+        queue += _imports(name, file)
     text = hashlib.sha256(jax.__version__.encode())
     for name in sorted(found):
-        if file := getattr(sys.modules[name], "__file__", None):
-            text.update(Path(file).read_bytes())
+        text.update(found[name].read_bytes())
     return text.hexdigest()
 
 
-def _home(value: Any) -> str:
-    """The module in which a function or class was defined."""
-    home = getattr(value, "__module__", None)
-    return home if isinstance(home, str) and home in sys.modules else ""
+def _source(name: str) -> Path | None:
+    """The source file of a module."""
+    if name == "__main__":
+        return None
+    spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
+    return Path(spec.origin) if spec and spec.origin and Path(spec.origin).exists() else None
+
+
+@cache
+def _imports(name: str, file: Path) -> list[str]:
+    """The modules that a module imports, at its top or inside of functions."""
+    found = []
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - (node.level - 1)]
+            base = ".".join([*(parents if node.level else []), *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.append(inner if _is_module(inner) else base)
+    return found
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def lowered_text(study: Study, program: Program, config: Any, data: Any) -> str:

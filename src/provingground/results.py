@@ -79,13 +79,13 @@ def dataset(job: Job) -> xr.Dataset:
 
 
 def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
-    """A probe that labels its own dim: a coordinate if all cells agree, else a variable."""
+    """A probe that labels its own dim: a coordinate if all cells agree, else `<name>_values`."""
     values = ds[name].values.reshape(-1, ds.sizes[name])
     known = values[np.isfinite(values).all(axis=1)]
-    ds = ds.drop_vars(name) if len(known) else ds
     if len(known) and (known == known[0]).all():
-        return ds.assign_coords({name: known[0]})
-    return ds
+        return ds.drop_vars(name).assign_coords({name: known[0]})
+    values = ds[name].variable
+    return ds.drop_vars(name).assign({f"{name}_values": values})
 
 
 def _describe(ds: xr.Dataset, job: Job) -> None:

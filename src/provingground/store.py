@@ -42,9 +42,9 @@ def default_path() -> Path:
     """`$PROVING_STORE`, else the user's data folder."""
     if given := os.environ.get("PROVING_STORE"):
         return Path(given)
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("provingground"))
+    return platformdirs.user_data_path("provingground")
 
 
 @dataclass

@@ -314,7 +314,10 @@ def judge(claim: Claim, ds: xr.Dataset, headline: bool = False) -> Verdict:
     if missing:
         note = f"{missing} of {cells} cells are missing. {note}"
     else:
-        estimate = claim.measure(ds)
+        try:
+            estimate = claim.measure(ds)
+        except (KeyError, ValueError, IndexError) as error:  # such as an axis that was left out
+            note = f"could not be measured ({type(error).__name__}: {error}). {note}"
         if diverged:
             note = f"{diverged} of {cells} cells diverged. {note}"
     return Verdict(

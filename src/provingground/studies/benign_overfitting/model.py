@@ -62,7 +62,7 @@ class Probes(eqx.Module):
 # ------------------------------------------------------------------------------- data
 
 
-def signal_norm(cfg: Config) -> float:
+def signal_norm(cfg: Config) -> Float[Array, ""] | float:
     r"""$\|\mu\| = \mathrm{SNR}\,\sigma_p \sqrt d$."""
     return cfg.snr * cfg.noise * cfg.dim**0.5
 
