@@ -26,6 +26,13 @@ TINY: dict[str, Any] = dict(
 )  # fmt: skip
 
 
+def bug(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+NAMELESS = bug("what has no fingerprint shares the identity 'cannot be traced'")
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """A small run of the toy study and the store it is in."""
@@ -281,6 +288,7 @@ def how(cfg, key):
 """
 
 
+@NAMELESS
 def test_a_training_that_is_typed_in_again_is_another_one(results, monkeypatch):
     ds, store = results
     notebook: Any = types.ModuleType("notebook")
@@ -304,11 +312,12 @@ def test_a_training_that_is_edited_and_reloaded_is_another_one(results, tmp_path
     monkeypatch.delitem(sys.modules, "edited")
 
 
-@pytest.mark.parametrize("wrap", [functools.partial, jax.jit])
+@pytest.mark.parametrize("wrap", [pytest.param(functools.partial, marks=NAMELESS), jax.jit])
 def test_any_callable_is_a_training(results, wrap):
     ds, store = results
-    own = pg.run(with_simulate(wrap(half)), "risk", store=store, **SMALL)
-    xr.testing.assert_allclose(own.test_loss, 0.5 * ds.test_loss)
+    for how, factor in ((half, 0.5), (twice, 2.0)):
+        own = pg.run(with_simulate(wrap(how)), "risk", store=store, **SMALL)
+        xr.testing.assert_allclose(own.test_loss, factor * ds.test_loss)
 
 
 def test_a_replay_of_another_training_needs_that_training(results):

@@ -23,7 +23,7 @@ def device_name() -> str:
     if kind != "cpu":
         return kind
     model = _proc("cpuinfo", "model name") or platform.machine()
-    return f"{model}, {workers()} cores"
+    return f"{model} ({workers()} cores)"
 
 
 def free_memory() -> float:
