@@ -19,18 +19,11 @@ from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
 from provingground.studies.toy import STUDY as TOY
 
-SMALL: dict[str, Any] = dict(samples=[30, 80], steps=40, seeds=4)
+SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 TINY: dict[str, Any] = dict(
     dim=16, tokens=4, key_width=8, value_width=8, test_samples=10, steps=60, record=4, samples=[4],
     snr=[20.0], numerics=["float64"], eps=0.1,
 )  # fmt: skip
-
-
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-NAMELESS = bug("what has no fingerprint shares the identity 'cannot be traced'")
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +220,7 @@ def test_a_replay_ends_where_the_training_stopped(store):
     [
         (dict(samples=80), "say which noise: one of 0.5, 1.0, 2.0"),
         (dict(samples=80, nois=1.0), "did you mean 'noise'"),
-        (dict(samples=70, noise=1.0), "samples = 70 is not on the axis"),
+        (dict(samples=60, noise=1.0), "samples = 60 is not on the axis"),
     ],
 )
 def test_a_replay_needs_one_cell_of_the_dataset(results, cell, message):
@@ -288,7 +281,6 @@ def how(cfg, key):
 """
 
 
-@NAMELESS
 def test_a_training_that_is_typed_in_again_is_another_one(results, monkeypatch):
     ds, store = results
     notebook: Any = types.ModuleType("notebook")
@@ -312,7 +304,7 @@ def test_a_training_that_is_edited_and_reloaded_is_another_one(results, tmp_path
     monkeypatch.delitem(sys.modules, "edited")
 
 
-@pytest.mark.parametrize("wrap", [pytest.param(functools.partial, marks=NAMELESS), jax.jit])
+@pytest.mark.parametrize("wrap", [functools.partial, jax.jit])
 def test_any_callable_is_a_training(results, wrap):
     ds, store = results
     for how, factor in ((half, 0.5), (twice, 2.0)):

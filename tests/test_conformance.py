@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import math
 import re
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -24,21 +23,13 @@ LISTED = [(s, e) for s, e in QUICK if s != "toy"]
 NAME = re.compile(r"[a-z0-9_]+")
 
 
-def each(what, values, bugs=None):
-    """Runs a test for each value; `bugs` maps its id to what is known to be wrong with it."""
-    params = []
-    for value in values:
-        parts = [value] if isinstance(value, str) else value
-        known = (bugs or {}).get("-".join(parts))
-        marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
-        params.append(pytest.param(*parts, id="-".join(parts), marks=marks))
-    return pytest.mark.parametrize(what, params)
+def each(what, values):
+    return pytest.mark.parametrize(what, values, ids=map("-".join, values))
 
 
-each_study = partial(each, "study", STUDIES)
-each_simulator = partial(each, ("study", "simulator"), SIMULATORS)
-each_experiment = partial(each, ("study", "experiment"), EXPERIMENTS)
-RANKS = {"benign_overfitting-full": "tokens (N, M, d) are multiplied by scales (M, 1)"}
+each_study = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+each_simulator = each(("study", "simulator"), SIMULATORS)
+each_experiment = each(("study", "experiment"), EXPERIMENTS)
 
 
 def small(config):
@@ -83,9 +74,8 @@ def small_job(study, name, store):
 # ------------------------------------------------------------------------- declarations
 
 
-@each_study()
+@each_study
 def test_names_are_plain(study):
-    study = STUDIES[study]
     names = [study.name, *study.simulators, *study.data]
     for simulator in study.simulators.values():
         names += [*pars(simulator.config), *simulator.probes.__dataclass_fields__]
@@ -95,24 +85,22 @@ def test_names_are_plain(study):
     assert len({e.name for e in study.experiments}) == len(study.experiments)
 
 
-@each_study()
+@each_study
 def test_a_study_says_what_it_is(study):
-    study = STUDIES[study]
     assert study.title
     assert re.search(r"\b(19|20)\d\d\b", study.cite)
     assert study.experiments
     assert study.experiments[0].claims  # the headline
 
 
-@each_study()
+@each_study
 def test_a_study_has_a_page(study):
-    study = STUDIES[study]
     module = importlib.import_module(f"provingground.studies.{study.name}")
     page = Path(module.__file__ or "").with_name("README.md").read_text()
     assert f"`{study.name}`" in page
 
 
-@each_simulator()
+@each_simulator
 def test_parameters_are_described_and_their_defaults_allowed(study, simulator):
     config = STUDIES[study].simulators[simulator].config
     for p in pars(config).values():
@@ -124,7 +112,7 @@ def test_parameters_are_described_and_their_defaults_allowed(study, simulator):
     assert config() == config()
 
 
-@each_simulator()
+@each_simulator
 def test_probes_have_named_dims_and_are_described(study, simulator):
     probes = STUDIES[study].simulators[simulator].probes
     dims = engine.probe_dims(probes)
@@ -135,7 +123,7 @@ def test_probes_have_named_dims_and_are_described(study, simulator):
     assert not outer & {*dims, *(d for named in dims.values() for d in named)}
 
 
-@each_experiment()
+@each_experiment
 def test_claims_have_a_source_and_bounds(study, experiment):
     found = STUDIES[study].experiment(experiment)
     assert found.says
@@ -149,7 +137,7 @@ def test_claims_have_a_source_and_bounds(study, experiment):
         assert c.expected == "holds" or c.note
 
 
-@each_experiment()
+@each_experiment
 @pytest.mark.parametrize("scale", api.SCALES)
 def test_grids_can_be_planned(study, experiment, scale):
     owner, found = STUDIES[study], STUDIES[study].experiment(experiment)
@@ -177,7 +165,7 @@ def first_settings(sweep):
 # -------------------------------------------------------------------------- trainings
 
 
-@each_simulator(RANKS)
+@each_simulator
 def test_the_default_training_has_the_declared_probes(study, simulator):
     declared = STUDIES[study].simulators[simulator]
     with recorded_streams() as names:
@@ -193,14 +181,14 @@ def test_the_default_training_has_the_declared_probes(study, simulator):
     assert len(names) == len(set(names))  # each stream is asked for once, so that none coincide
 
 
-@each_simulator(RANKS | {"toy-descent": "12 probe steps need 11 steps"})
+@each_simulator
 def test_the_smallest_sizes_can_be_trained(study, simulator):
     config = STUDIES[study].simulators[simulator].config
     lowest = {n: int(p.low or 1) for n, p in pars(config).items() if p.type is int}
     traced(study, simulator, config(**lowest))
 
 
-@each_simulator(RANKS)
+@each_simulator
 def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, store):
     job = small_job(study, simulator, store)
     found = {}
@@ -229,9 +217,8 @@ def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, sto
 # ------------------------------------------------------------------------------- theory
 
 
-@each_study()
+@each_study
 def test_theory_needs_no_training(study, monkeypatch):
-    study = STUDIES[study]
     monkeypatch.setattr(jax, "jit", None)
     for experiment in study.experiments:
         scale = "paper" if experiment.paper_only else "quick"
@@ -244,9 +231,8 @@ def test_theory_needs_no_training(study, monkeypatch):
         check_prediction(study.theory(simulator.config()))
 
 
-@each_study({"benign_overfitting": "a step size of zero divides by zero"})
+@each_study
 def test_theory_answers_at_the_lowest_values(study):
-    study = STUDIES[study]
     config = study.simulator()[1].config
     for name, p in pars(config).items():
         if p.low is not None:

@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -150,7 +151,7 @@ class Job:
         except (InputError, RunError):
             raise
         except Exception:  # it will fail again when it is compiled, and be reported then
-            return "cannot be traced"
+            return f"cannot be traced {uuid.uuid4()}"
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -443,13 +444,13 @@ def fingerprint_name(study: Study, program: Program) -> str | None:
     source does not determine it.
     """
     simulate = study.simulators[program.simulator].simulate
-    module = sys.modules.get(getattr(simulate, "__module__", ""))
-    if module is None or getattr(module, simulate.__name__, None) is not simulate:
+    home, name = getattr(simulate, "__module__", ""), getattr(simulate, "__name__", "")
+    if getattr(sys.modules.get(home), name, None) is not simulate:
         return None
-    what = [study.name, simulate.__module__, simulate.__qualname__, program.digest()]
-    source = grid.source_digest(simulate.__module__)
+    source = grid.source_digest(home)
     if source is None:
         return None
+    what = [study.name, home, name, program.digest()]
     return hashlib.sha256(" ".join([*what, source]).encode()).hexdigest()[:40]
 
 

@@ -282,9 +282,10 @@ def source_digest(module: str) -> str | None:
 
 def _source(name: str) -> Path | None:
     """The source file of a module."""
-    if name == "__main__":
-        return None
-    spec = getattr(sys.modules.get(name), "__spec__", None) or importlib.util.find_spec(name)
+    try:
+        spec = None if name == "__main__" else importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # made by hand, such as a notebook's
+        spec = None
     return Path(spec.origin) if spec and spec.origin and Path(spec.origin).exists() else None
 
 

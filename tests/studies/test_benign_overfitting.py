@@ -46,10 +46,6 @@ FULL, SPAN = jit(simulate_full), jit(simulate_span)
 MANY = jit(jax.vmap(simulate_span, in_axes=(None, 0)))
 
 
-def bug(reason):
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 @pytest.fixture
 def double():
     with jax.enable_x64(True):
@@ -71,7 +67,6 @@ def same(a, b, rtol=1e-9, atol=1e-12):
 # --------------------------------------------------------------------- one training
 
 
-@bug("simulate_full multiplies tokens (N, M, d) by scales (M, 1)")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -243,7 +238,6 @@ def test_samples_that_do_not_exist_do_not_count(double):
 # ---------------------------------------------------------------------------- theory
 
 
-@bug("value_speeds says that norm2 is a float, and claims give it arrays")
 @pytest.mark.parametrize("init_scale", [0.0, 0.01])
 def test_values_start_to_grow_as_lemma_5_1_says(init_scale):
     changes: dict[str, Any] = dict(steps=1, record=2, init_scale=init_scale, tokens=3)

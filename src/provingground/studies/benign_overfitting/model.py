@@ -187,9 +187,10 @@ def report(
 
 def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     """Full-batch gradient descent on $W_Q, W_K, W_V$ as written, by automatic differentiation."""
-    n, exists, scale = size(cfg, "samples"), mask(cfg, "samples"), token_scale(cfg)
+    n, exists = size(cfg, "samples"), mask(cfg, "samples")
+    scale = token_scale(cfg)[None, :, None]
     y = labels(cfg, stream(key, "data/label"), n)
-    x = unit_tokens(y, unit_noise(cfg, stream(key, "data/noise"), n)) * scale[:, None]
+    x = unit_tokens(y, unit_noise(cfg, stream(key, "data/noise"), n)) * scale
     w = unit_weights(cfg, key)
     c = cfg.init_scale
     weights = Weights(c * w.w_q, c * w.w_k, c * w.w_v, w.w_o)
@@ -213,9 +214,7 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     )
     y_test = labels(cfg, stream(key, "test/label"), cfg.test_samples)
     z_test = unit_noise(cfg, stream(key, "test/noise"), cfg.test_samples)
-    f, _ = jax.vmap(network, in_axes=(None, 0))(
-        trace.last, unit_tokens(y_test, z_test) * scale[:, None]
-    )
+    f, _ = jax.vmap(network, in_axes=(None, 0))(trace.last, unit_tokens(y_test, z_test) * scale)
     return report(trace, w.w_o, y_test, f)
 
 

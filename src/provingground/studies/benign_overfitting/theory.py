@@ -17,6 +17,12 @@ FAIL_PROBABILITY = 0.01  # the paper's delta
 C_P = 5.0  # Condition 4.1 (10): the big noise is C_P sqrt(M) times the small noise
 
 
+def _over(a: Any, b: Any) -> Any:
+    """a / b, and infinity where b is zero."""
+    with np.errstate(divide="ignore"):
+        return np.divide(a, b)
+
+
 # ---------------------------------------------------------------- what controls the outcome
 
 
@@ -30,12 +36,12 @@ def signal_ratio(samples: Any, snr: Any, noise: Any, noise_big: Any) -> Any:
 
     The signal's speed over that of the big noise, times two (see `value_speeds`).
     """
-    return samples * snr**2 * (noise / noise_big) ** 2
+    return samples * snr**2 * _over(noise, noise_big) ** 2
 
 
 def boundary_snr(samples: Any, noise: Any, noise_big: Any, ratio: float = 2.0) -> Any:
     r"""The SNR at which $R$ = `ratio`. Both speeds are equal at $R = 2$: the derived boundary."""
-    return np.sqrt(ratio / samples) * noise_big / noise
+    return np.sqrt(ratio / samples) * _over(noise_big, noise)
 
 
 def printed_boundary_snr(samples: Any) -> Any:
@@ -47,7 +53,7 @@ def printed_boundary_snr(samples: Any) -> Any:
 
 
 def value_speeds(
-    lr: Any, signal_norm2: Any, noise_norm2: Any, samples: Any, tokens: Any, norm2: float
+    lr: Any, signal_norm2: Any, noise_norm2: Any, samples: Any, tokens: Any, norm2: Any
 ) -> tuple[Any, Any]:
     r"""Lemma 5.1: growth per step of the label-signed values while attention is uniform.
 
@@ -64,14 +70,14 @@ def value_speeds(
 # -------------------------------------------------------------------- Theorems 4.1 and 4.2
 
 
-def benign_time(lr: Any, eps: Any, signal_norm2: Any, norm2: float) -> Any:
+def benign_time(lr: Any, eps: Any, signal_norm2: Any, norm2: Any) -> Any:
     r"""Theorem 4.1: $T = \Theta(\eta^{-1}\epsilon^{-1}\|\mu\|^{-2}\|w_O\|^{-2})$."""
-    return 1 / (lr * eps * signal_norm2 * norm2)
+    return _over(1, lr * eps * signal_norm2 * norm2)
 
 
-def harmful_time(lr: Any, eps: Any, samples: Any, noise_norm2: Any, norm2: float) -> Any:
+def harmful_time(lr: Any, eps: Any, samples: Any, noise_norm2: Any, norm2: Any) -> Any:
     r"""Theorem 4.2: $T = \Theta(N\eta^{-1}\epsilon^{-1}\sigma_p^{-2}d^{-1}\|w_O\|^{-2})$."""
-    return samples / (lr * eps * noise_norm2 * norm2)
+    return _over(samples, lr * eps * noise_norm2 * norm2)
 
 
 # ------------------------------------------------------------------------- Lemmas 5.2 to 5.5
@@ -82,7 +88,7 @@ def stage_one_ratio(samples: Any, snr: Any, tokens: Any, c_p: Any) -> Any:
 
     Returns the left side over the right side; below 1 only the order of the values is promised.
     """
-    return samples * snr**2 / (60 * tokens**2 * c_p**2)
+    return _over(samples * snr**2, 60 * tokens**2 * c_p**2)
 
 
 def stage_two_score(t: Any, start: Any, curvature: Any) -> Any:
@@ -183,6 +189,8 @@ def theory(cfg: Config) -> Prediction:
             "noise_speed": noise_speed,
             "benign_time": benign_time(cfg.lr, cfg.eps, mu2, w2),
             "harmful_time": harmful_time(cfg.lr, cfg.eps, n, cfg.noise**2 * cfg.dim, w2),
-            "stage_one_ratio": stage_one_ratio(n, cfg.snr, cfg.tokens, cfg.noise_big / cfg.noise),
+            "stage_one_ratio": stage_one_ratio(
+                n, cfg.snr, cfg.tokens, _over(cfg.noise_big, cfg.noise)
+            ),
         },
     )

@@ -16,7 +16,7 @@ class Config:
     samples: int = par(40, "N", "training samples", low=1, value=True, pad=16)
     noise: float = par(1.0, r"\sigma", "label noise s.d.", low=0)
     lr: float = par(0.4, r"\eta", "step size", low=0)
-    steps: int = par(300, "T", "gradient descent steps", low=1)
+    steps: int = par(300, "T", "gradient descent steps", low=11)
 
 
 class Probes(eqx.Module):
