@@ -59,7 +59,7 @@ def torch_data(cfg: Config, n: int) -> tuple[torch.Tensor, torch.Tensor]:
     x = torch.randn(n, cfg.tokens, cfg.dim, device=DEVICE) * cfg.noise
     x[:, 1] *= cfg.noise_big / cfg.noise
     x[:, 0] = 0
-    norm = model.signal_norm(cfg)
+    norm = float(model.signal_norm(cfg))
     x[y > 0, 0, 0], x[y < 0, 0, 1] = norm, norm
     return x, y
 

@@ -176,6 +176,7 @@ def theory(cfg: Config) -> Prediction:
     """Everything the paper (and the boundary derived here) says about one setting."""
     n, mu2, w2 = cfg.samples, signal_norm(cfg) ** 2, read_out_norm2()
     big2 = cfg.noise_big**2 * cfg.dim
+    c_p = _over(cfg.noise_big, cfg.noise)
     ratio = signal_ratio(n, cfg.snr, cfg.noise, cfg.noise_big)
     signal_speed, noise_speed = value_speeds(cfg.lr, mu2, big2, n, cfg.tokens, w2)
     return Prediction(
