@@ -5,7 +5,10 @@ import tempfile
 
 # Before anything imports jax: subprocesses of tests inherit these too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ["PROVING_STORE"] = tempfile.mkdtemp(prefix="proving-tests-")
+# Results of a check that ran before the tests may be shared with them.
+os.environ["PROVING_STORE"] = os.environ.get("PROVING_TEST_STORE") or tempfile.mkdtemp(
+    prefix="proving-tests-"
+)
 
 import hypothesis
 import jax

@@ -190,8 +190,6 @@ def theory(cfg: Config) -> Prediction:
             "noise_speed": noise_speed,
             "benign_time": benign_time(cfg.lr, cfg.eps, mu2, w2),
             "harmful_time": harmful_time(cfg.lr, cfg.eps, n, cfg.noise**2 * cfg.dim, w2),
-            "stage_one_ratio": stage_one_ratio(
-                n, cfg.snr, cfg.tokens, _over(cfg.noise_big, cfg.noise)
-            ),
+            "stage_one_ratio": stage_one_ratio(n, cfg.snr, cfg.tokens, c_p),
         },
     )
