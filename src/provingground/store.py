@@ -15,6 +15,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +55,7 @@ class Store:
     path: Path = field(default_factory=default_path)
     quarantined: list[str] = field(default_factory=list)
     _read: dict[Path, Chunk] = field(default_factory=dict, repr=False)
-    _found: dict[str, tuple[dict[str, tuple[Chunk, int]], set[Path]]] = field(
+    _found: dict[str, tuple[dict[str, tuple[Chunk, int]], set[str]]] = field(
         default_factory=dict, repr=False
     )
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
@@ -67,26 +68,32 @@ class Store:
     def chunks(self, study: str) -> Iterator[Chunk]:
         """All sound chunks of a study, in a stable order. Unsound files are quarantined."""
         for path in sorted((self.path / study).glob("*.nc")):
-            if path not in self._read:
-                chunk = self._load(path)
-                if chunk is None:
-                    continue
-                self._read[path] = chunk
-            yield self._read[path]
+            if chunk := self._chunk(path):
+                yield chunk
 
     def find(self, study: str) -> dict[str, tuple[Chunk, int]]:
         """Where each cell of a study lies: chunk and row. Only new files are read."""
         with self._lock:
             found, seen = self._found.setdefault(study, ({}, set()))
-            if not all(path.exists() for path in seen):
+            try:
+                there = {e.name for e in os.scandir(self.path / study) if e.name.endswith(".nc")}
+            except OSError:
+                there = set()
+            if not seen <= there:  # files went away
                 found.clear()
                 seen.clear()
-            for chunk in self.chunks(study):
-                if chunk.path not in seen:
-                    seen.add(chunk.path)
+            for name in sorted(there - seen):
+                seen.add(name)
+                if chunk := self._chunk(self.path / study / name):
                     for row, cell in enumerate(chunk.cells):
                         found.setdefault(cell, (chunk, row))
             return found
+
+    def _chunk(self, path: Path) -> Chunk | None:
+        """A file's chunk, read once; None if it is unsound."""
+        if path not in self._read and (chunk := self._load(path)):
+            self._read[path] = chunk
+        return self._read.get(path)
 
     def put(
         self,
@@ -179,7 +186,11 @@ class Store:
             except FileExistsError:
                 if self._owner_lives(path):
                     return False
-                path.unlink(missing_ok=True)
+                # Renaming is what only one of several takers succeeds in.
+                aside = path.with_name(f".{chunk}.{uuid.uuid4()}")
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(path, aside)
+                    aside.unlink()
         return False
 
     def renew(self, chunk: str) -> None:
@@ -192,12 +203,12 @@ class Store:
 
     def _owner_lives(self, path: Path) -> bool:
         try:
-            owner = json.loads(path.read_text())
             age = time.time() - path.stat().st_mtime
+            owner = json.loads(path.read_text())
         except FileNotFoundError:
             return False
         except ValueError:  # being written just now, or broken
-            owner, age = None, time.time() - path.stat().st_mtime
+            owner = None
         if not isinstance(owner, dict) or not {"host", "boot", "pid", "started"} <= set(owner):
             return age < 5
         me = _me()

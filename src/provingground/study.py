@@ -203,7 +203,7 @@ class Condition(NamedTuple):
     def margin(self) -> float:
         """How many times over the condition is met (below 1: violated by that factor)."""
         if self.relation == "=":
-            return min(self.left, self.right) / max(self.left, self.right)
+            return min(self.left, self.right) / (max(self.left, self.right) or 1)
         small, large = (self.left, self.right) if self.relation == "<=" else (self.right, self.left)
         return math.inf if small <= 0 else large / small
 
