@@ -203,10 +203,11 @@ class Store:
 
     def _owner_lives(self, path: Path) -> bool:
         try:
-            age = time.time() - path.stat().st_mtime
-            owner = json.loads(path.read_text())
+            age, text = time.time() - path.stat().st_mtime, path.read_text()
         except FileNotFoundError:
             return False
+        try:
+            owner = json.loads(text)
         except ValueError:  # being written just now, or broken
             owner = None
         if not isinstance(owner, dict) or not {"host", "boot", "pid", "started"} <= set(owner):
