@@ -480,3 +480,16 @@ def test_coverage_of_a_share_of_correlated_cells(alike, seeds):
     honest, pretended = hits.mean(axis=0)
     assert honest >= 0.92
     assert alike < 0.7 or pretended < 0.6
+
+
+def test_a_boundary_of_given_slope_fits_the_constant_alone():
+    n, x = np.array([4.0, 8, 16]), np.geomspace(1, 30, 40)
+    rng = np.random.default_rng(5)
+    places = 30 / np.sqrt(n) * np.exp(0.01 * rng.normal(size=(3, 3)))
+    loss = xr.DataArray(
+        1 / (1 + (x / places[..., None]) ** 8),
+        [("seed", [0, 1, 2]), ("n", n), ("x", x)],
+    )
+    law = stats.phase_boundary(loss, "x", "n", 0.5, slope=-0.5).law
+    assert law.slope == (-0.5, -0.5, -0.5)
+    assert law.constant.low < 30 < law.constant.high

@@ -305,12 +305,14 @@ def _law(y: xr.DataArray, over: str, window: Window | None, kind: Kind) -> Law:
     return _fit(x[inside], _replicas(y, over)[:, inside], window, kind)
 
 
-def _fit(x: Floats, replicas: Floats, window: Window, kind: Kind) -> Law:
-    """Least squares through every row of the replicas at once."""
+def _fit(
+    x: Floats, replicas: Floats, window: Window, kind: Kind, given: float | None = None
+) -> Law:
+    """Least squares through every row of the replicas at once, maybe with a given slope."""
     power = kind == "power"
     u, v = (_log(x), _log(replicas)) if power else (x, replicas)
     centred = u - u.mean()
-    slope = v @ centred / (centred @ centred)
+    slope = v @ centred / (centred @ centred) if given is None else np.full(len(v), given)
     constant = _estimate(v.mean(axis=1) - slope * u.mean(), log=power)
     return Law(_estimate(slope), constant, window, kind)
 
@@ -362,12 +364,14 @@ def phase_boundary(
     method: Method = "isotonic",
     window: Window | None = None,
     log: bool = True,
+    slope: float | None = None,
 ) -> Boundary:
     r"""$x^*(z) = C z^s$: where y crosses `level` `along` x (see `threshold`), for z on axis `of`.
 
     Each replica of the jackknife finds all thresholds and fits the law through them (least
     squares of $\log x^*$ on $\log z$), so that slope and constant carry the correlation of
-    thresholds that share their seeds. `window` is the range of z that is fitted.
+    thresholds that share their seeds. `window` is the range of z that is fitted; with
+    a `slope` only the constant is.
 
     >>> n, snr = xr.DataArray([1.0, 10, 100], dims="n"), xr.DataArray([1.0, 2, 4], dims="snr")
     >>> error = (1 - 0.1 * snr * np.log10(n)).expand_dims(seed=3).assign_coords(n=n, snr=snr)
@@ -385,7 +389,7 @@ def phase_boundary(
     law = Law(UNDECIDED, UNDECIDED, window)
     if fitted.sum() > 1:
         thresholds = crossings[:, fitted]
-        law = _fit(z[fitted], np.exp(thresholds) if log else thresholds, window, "power")
+        law = _fit(z[fitted], np.exp(thresholds) if log else thresholds, window, "power", slope)
     return Boundary(points, law, int((inside & ~fitted).sum()))
 
 

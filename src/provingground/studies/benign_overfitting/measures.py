@@ -34,14 +34,9 @@ def ratio(ds: xr.Dataset) -> xr.DataArray:
 
 
 def boundary_constant(ds: xr.Dataset) -> Estimate:
-    r"""$N\,\mathrm{SNR}_c^2$, averaged over N (geometric mean)."""
-
-    def constant(loss: xr.DataArray) -> xr.DataArray:
-        points = stats.phase_boundary(loss, "snr", "samples", CUT).points
-        points = points.sel(samples=slice(4, None))
-        return np.exp(np.log(points.samples * points.value**2).mean())
-
-    return stats.jackknife(constant, ds.test_loss)
+    r"""$N\,\mathrm{SNR}_c^2$ of the best law $\mathrm{SNR}_c \propto N^{-1/2}$, N from 4 on."""
+    law = stats.phase_boundary(ds.test_loss, "snr", "samples", CUT, window=(4, inf), slope=-0.5).law
+    return Estimate(*(c**2 for c in law.constant))
 
 
 def on_side(curve_constant: float) -> Callable[[xr.Dataset], Estimate]:
