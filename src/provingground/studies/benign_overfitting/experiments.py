@@ -46,6 +46,20 @@ FIG1B = Experiment(
             source="Figure 1(b)",
         ),
         Claim(
+            "constant_low",
+            "N SNR^2 on the boundary is at least 700 at every N from 4 on",
+            measure=lambda ds: stats.worst(measures.boundary_constants(ds), "low"),
+            within=(700, inf),
+            source="Figure 1(b)",
+        ),
+        Claim(
+            "constant_high",
+            "N SNR^2 on the boundary is at most 1300 at every N from 4 on",
+            measure=lambda ds: stats.worst(measures.boundary_constants(ds), "high"),
+            within=(-inf, 1300),
+            source="Figure 1(b)",
+        ),
+        Claim(
             "sides_paper",
             "cells lie on the predicted side of N SNR^2 = 1000",
             measure=measures.on_side(1000.0),

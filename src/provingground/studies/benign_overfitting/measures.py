@@ -39,6 +39,13 @@ def boundary_constant(ds: xr.Dataset) -> Estimate:
     return Estimate(*(c**2 for c in law.constant))
 
 
+def boundary_constants(ds: xr.Dataset) -> list[Estimate]:
+    r"""$N\,\mathrm{SNR}_c^2$ of every N from 4 on."""
+    points = boundary(ds).points.sel(samples=slice(4, None))  # NaN where it does not: undecided
+    columns = (points.samples * points[k] ** 2 for k in ("value", "low", "high"))
+    return [Estimate(*map(float, e)) for e in zip(*(c.values for c in columns), strict=True)]
+
+
 def on_side(curve_constant: float) -> Callable[[xr.Dataset], Estimate]:
     r"""Share of trainings on the side of $N\,\mathrm{SNR}^2 = c$ that the theory predicts."""
 
