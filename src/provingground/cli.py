@@ -72,6 +72,9 @@ LanesOption = Annotated[
     int | None,
     typer.Option(help="Trainings per call. Default: by rule and measurement.", show_default=False),
 ]
+HeadlineOption = Annotated[
+    bool, typer.Option("--headline", help="Only the first experiment of each study.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Allow more than a million cells.")]
 
 
@@ -269,9 +272,7 @@ def run(
 def check(
     targets: Targets = None,
     scale: ScaleOption = "quick",
-    headline: Annotated[
-        bool, typer.Option("--headline", help="Only the first experiment of each study.")
-    ] = False,
+    headline: HeadlineOption = False,
     set_: SetOption = None,
     seeds: SeedsOption = None,
     lanes: LanesOption = None,
@@ -349,9 +350,7 @@ def figure(
 def report(
     targets: Targets = None,
     scale: ScaleOption = "quick",
-    headline: Annotated[
-        bool, typer.Option("--headline", help="Only the first experiment of each study.")
-    ] = False,
+    headline: HeadlineOption = False,
     store: StoreOption = None,
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
 ) -> None:
