@@ -3,25 +3,22 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.custom_batching import sequential_vmap
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from provingground.errors import InputError
+from provingground.lanes import LaneMode as LaneMode  # for the engine
+from provingground.lanes import Loop, by_lane, lanes_run, run, run_until
 
 State = TypeVar("State")
 Weights = TypeVar("Weights")
 
-# How a batch of trainings runs: "serial" one lane after another (CPUs: each stops when it is done
-# and stays in cache), "wide" all lanes in step (GPUs). Set by the engine while it traces.
-LaneMode = Literal["serial", "wide"]
-_lane_mode: ContextVar[LaneMode] = ContextVar("lane_mode", default="wide")
 _tape: ContextVar["list[Trace] | None"] = ContextVar("tape", default=None)
 
 
@@ -35,22 +32,13 @@ class Trace(eqx.Module, Generic[State]):
 
 
 @contextmanager
-def lanes_run(mode: LaneMode) -> Iterator[None]:
-    """Within the block, programs are traced for serial or wide lanes."""
-    token = _lane_mode.set(mode)
-    try:
-        yield
-    finally:
-        _lane_mode.reset(token)
-
-
-@contextmanager
 def taped() -> Iterator[list[Trace]]:
     """Within the block every training probes every step, and its `Trace` is put on the tape."""
     tape: list[Trace] = []
     token = _tape.set(tape)
     try:
-        yield tape
+        with lanes_run("wide"):
+            yield tape
     finally:
         _tape.reset(token)
 
@@ -99,43 +87,15 @@ def iterate(
     if tape is not None:
         at = np.arange(int(steps) + 1)  # pyright: ignore[reportArgumentType]
     at = jnp.asarray([steps] if at is None else at, dtype=jnp.int32)
-    done = (lambda _: jnp.array(False)) if until is None else until
-
-    def loop(state: State) -> tuple[Int[Array, ""], State, Any]:
-        def advance(carry, stop):
-            before, state, seen = carry
-            t, state = jax.lax.while_loop(
-                lambda c: (c[0] < stop) & ~done(c[1]),
-                lambda c: (c[0] + 1, step(c[1], c[0])),
-                (jnp.maximum(before, 0), state),
-            )
-            seen = jax.lax.cond(t > before, lambda: probe(state), lambda: seen)
-            return (t, state, seen), seen
-
-        blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(probe, state))
-        (t, last, _), probes = jax.lax.scan(advance, (jnp.array(-1, jnp.int32), state, blank), at)
-        return t, last, probes
-
-    t, last, probes = by_lane(loop, state)
+    if until is None:
+        loop = Loop(step, lambda _: jnp.array(False), probe)
+        t, last, probes = by_lane(lambda state: run(loop, state, at), state)
+    else:
+        t, last, probes = run_until(Loop(step, until, probe), state, at)
     trace = Trace(last=last, probes=probes, step=at, stopped_at=t)
     if tape is not None:
         tape.append(trace)
     return trace
-
-
-def by_lane(function: Callable[..., Any], *args: Any) -> Any:
-    """`function(*args)`, but where lanes are serial, batching it loops over the lanes.
-
-    Under `vmap` whatever surrounds it (drawing weights and data, products with shared matrices)
-    is batched or shared, while each lane's own work, such as a training with its own number of
-    steps or a large intermediate result, stays in cache.
-    """
-    args = jax.tree.map(jnp.asarray, args)
-    if _lane_mode.get() == "wide" or _tape.get() is not None:
-        return function(*args)
-    closed = eqx.filter_closure_convert(function, *args)
-    arrays, rest = eqx.partition(closed, eqx.is_array)
-    return sequential_vmap(lambda arrays, args: eqx.combine(arrays, rest)(*args))(arrays, args)
 
 
 def descend(
@@ -188,7 +148,7 @@ def descend(
         steps=steps,
         probe=lambda state: probe(whole(state)),
         at=at,
-        until=None if until is None else lambda state: until(state[2][0], whole(state)),
+        until=until and (lambda s: until(s[2][0], whole(s))),
     )
     trace = Trace(whole(trace.last), trace.probes, trace.step, trace.stopped_at)
     if (tape := _tape.get()) is not None:

@@ -1,0 +1,264 @@
+"""How a batch of trainings runs: one lane after another, in step, or repacked as lanes finish.
+
+A *lane* is one training among those that `vmap` runs together.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap, sequential_vmap
+from jaxtyping import Array, Bool, Int
+
+# How a batch of trainings runs: "serial" one lane after another (CPUs: each stops when it is done
+# and stays in cache), "wide" all lanes in step (GPUs). Set by the engine while it traces.
+LaneMode = Literal["serial", "wide"]
+_lane_mode: ContextVar[LaneMode] = ContextVar("lane_mode", default="wide")
+
+# Wide lanes that stop early are packed into a quarter of the width as soon as they fit, and so on
+# down to the narrowest. Each width is compiled: more of them waste fewer steps on idle lanes.
+SHRINK = 4
+NARROWEST = 32
+
+
+@contextmanager
+def lanes_run(mode: LaneMode) -> Iterator[None]:
+    """Within the block, programs are traced for serial or wide lanes."""
+    token = _lane_mode.set(mode)
+    try:
+        yield
+    finally:
+        _lane_mode.reset(token)
+
+
+def by_lane(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)`, but where lanes are serial, batching it loops over the lanes.
+
+    Under `vmap` whatever surrounds it (drawing weights and data, products with shared matrices)
+    is batched or shared, while each lane's own work, such as a training with its own number of
+    steps or a large intermediate result, stays in cache.
+    """
+    args = jax.tree.map(jnp.asarray, args)
+    if _lane_mode.get() == "wide":
+        return function(*args)
+    closed = eqx.filter_closure_convert(function, *args)
+    arrays, rest = eqx.partition(closed, eqx.is_array)
+    return sequential_vmap(lambda arrays, args: eqx.combine(arrays, rest)(*args))(arrays, args)
+
+
+# ---------------------------------------------------------------------------- one training
+
+
+class Loop(NamedTuple):
+    """What repeats in a training; see `train.iterate`."""
+
+    step: Callable[[Any, Int[Array, ""]], Any]
+    until: Callable[[Any], Bool[Array, ""]]
+    probe: Callable[[Any], Any]
+
+
+def run(loop: Loop, state: Any, at: Int[Array, "step"]) -> tuple[Int[Array, ""], Any, Any]:
+    """Where the training stopped, its last state, and its probes at the steps `at`."""
+
+    def advance(carry, stop):
+        before, state, seen = carry
+        t, state = jax.lax.while_loop(
+            lambda c: (c[0] < stop) & ~loop.until(c[1]),
+            lambda c: (c[0] + 1, loop.step(c[1], c[0])),
+            (jnp.maximum(before, 0), state),
+        )
+        seen = jax.lax.cond(t > before, lambda: loop.probe(state), lambda: seen)
+        return (t, state, seen), seen
+
+    start = (jnp.array(-1, jnp.int32), state, blank(loop, state))
+    (t, last, _), probes = jax.lax.scan(advance, start, at)
+    return t, last, probes
+
+
+def blank(loop: Loop, state: Any) -> Any:
+    """Room for a probe before the first is taken."""
+    seen = jax.eval_shape(loop.probe, state)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), seen)
+
+
+# ----------------------------------------------------------- many, leaving the finished behind
+
+
+def run_until(loop: Loop, state: Any, at: Int[Array, "step"]) -> tuple[Int[Array, ""], Any, Any]:
+    """`run(loop, state, at)`, but where lanes are wide, batching it leaves finished lanes behind.
+
+    A batched `while_loop` computes all lanes until the slowest is done. Here they are packed into
+    narrower batches as they finish. What the loop closes over becomes an argument, so that a
+    lane's own constants can move with it. Each `vmap` around adds an axis to one common batch,
+    since batching the packing itself would take every branch of its `switch`.
+    """
+    state = jax.tree.map(jnp.asarray, state)
+    if _lane_mode.get() == "serial":
+        return by_lane(lambda state: run(loop, state, at), state)
+    consts, code = _opened(loop, state)
+
+    def over(lanes: tuple[int, ...], held: Any) -> Callable[..., Any]:
+        @custom_vmap
+        def run_all(consts: list[Array], state: Any, at: Array) -> Any:
+            batch = Batch(code, consts, lanes, held[0])
+            if len(widths(lanes)) == 1:
+                return batch.each(run, *held[1:])(state, at)
+            return repacked(batch, state, at, *held[1:])
+
+        @run_all.def_vmap
+        def _(size: int, batched: Any, *args: Any) -> Any:
+            both = jax.tree.map(lambda new, axes: np.append(new, axes), batched, held)
+            found = over((size, *lanes), both)(*args)
+            return found, jax.tree.map(lambda _: True, found)
+
+        return run_all
+
+    no_axes = jax.tree.map(lambda _: np.zeros(0, bool), [consts, state, at])
+    return over((), no_axes)(consts, state, at)
+
+
+def _opened(loop: Loop, state: Any) -> tuple[list[Array], Callable[[list[Array]], Loop]]:
+    """What a loop closes over, each array once, and the loop as a function of that."""
+    closed = Loop(
+        eqx.filter_closure_convert(loop.step, state, jnp.array(0, jnp.int32)),
+        eqx.filter_closure_convert(loop.until, state),
+        eqx.filter_closure_convert(loop.probe, state),
+    )
+    arrays, rest = eqx.partition(closed, eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+    once = {id(x): x for x in leaves}
+    place = [list(once).index(id(x)) for x in leaves]
+
+    def code(consts: list[Array]) -> Loop:
+        return eqx.combine(jax.tree.unflatten(tree, [consts[i] for i in place]), rest)
+
+    return list(once.values()), code
+
+
+def widths(lanes: tuple[int, ...]) -> list[int]:
+    """The widths in which a batch of lanes may run, all of them first."""
+    found = [math.prod(lanes)]
+    while found[-1] >= 2 * NARROWEST:
+        found.append(max(NARROWEST, -(-found[-1] // SHRINK)))
+    return found
+
+
+class Batch(NamedTuple):
+    """The loops of many lanes, along several axes (seeds, points).
+
+    `held` says for each array of constants which of these axes it has: one without any is shared
+    by all lanes, one with the first alone by the lanes of a seed.
+    """
+
+    code: Callable[[list[Array]], Loop]
+    consts: list[Array]
+    lanes: tuple[int, ...]
+    held: list[np.ndarray]
+
+    def each(self, function: Callable[..., Any], *held: Any) -> Callable[..., Any]:
+        """`function(loop, *args)` for all lanes; `held` are the axes that `args` have."""
+
+        def mapped(consts: list[Array], *args: Any) -> Any:
+            return function(self.code(consts), *args)
+
+        for k in reversed(range(len(self.lanes))):
+            axes = jax.tree.map(lambda has, k=k: 0 if has[k] else None, (self.held, *held))
+            mapped = jax.vmap(mapped, in_axes=axes, axis_size=self.lanes[k])
+        return partial(mapped, self.consts)
+
+    def take(self, index: tuple[Int[Array, "width"], ...]) -> "Batch":
+        """The lanes at an index, along one axis. What all lanes share stays shared."""
+
+        def own(x: Array, has: np.ndarray) -> Array:
+            return x[tuple(i for i, one in zip(index, has, strict=True) if one)]
+
+        consts = [own(x, has) for x, has in zip(self.consts, self.held, strict=True)]
+        held = [np.array([has.any()]) for has in self.held]
+        return Batch(self.code, consts, index[0].shape, held)
+
+
+class Lane(NamedTuple):
+    """A training on its way: it goes until it is done, or at the next step to probe at."""
+
+    t: Int[Array, "..."]
+    state: Any
+    done: Bool[Array, "..."]
+    stop: Int[Array, "..."]
+
+    @property
+    def going(self) -> Bool[Array, "..."]:
+        return ~self.done & (self.t < self.stop)
+
+
+def begin(loop: Loop, state: Any, at: Int[Array, "step"]) -> tuple[Lane, Any, Int[Array, "step"]]:
+    """A lane before its first step, room for its probes, and where they are taken."""
+    t = jnp.array(-1, jnp.int32)
+    return Lane(t, state, loop.until(state), t), blank(loop, state), at
+
+
+def stride(loop: Loop, lane: Lane, t: Int[Array, ""]) -> Lane:
+    """One step of a lane that goes. A lane that does not is computed in vain, and stays."""
+    state = loop.step(lane.state, t)
+    return _where(lane.going, Lane(lane.t + 1, state, loop.until(state), lane.stop), lane)
+
+
+def look(loop: Loop, lane: Lane, before: Int[Array, ""], seen: Any) -> Any:
+    """The probe of a lane that moved, else what was seen before."""
+    return _where(lane.t > before, loop.probe(lane.state), seen)
+
+
+def _where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), new, old)
+
+
+def repacked(
+    batch: Batch, state: Any, at: Int[Array, "..."], state_held: Any, at_held: np.ndarray
+) -> tuple[Int[Array, "..."], Any, Any]:
+    """`run` for all lanes, in segments, each as wide as the lanes that still go need it."""
+    ladder = widths(batch.lanes)
+    in_step = not at_held.any()  # lanes with common stops have a common t while they go
+
+    def steps(fewer: int, batch: Batch, lane: Lane) -> Lane:
+        """Steps until no more than `fewer` lanes go."""
+        every = np.ones(len(batch.lanes), bool)
+        step = batch.each(stride, every, every & (not in_step))
+        return jax.lax.while_loop(
+            lambda lane: jnp.sum(lane.going) > fewer,
+            lambda lane: step(lane, jnp.max(lane.t) if in_step else lane.t),
+            lane,
+        )
+
+    def packed(width: int, fewer: int, lane: Lane) -> Lane:
+        """The same where the lanes that go fit into a width: they move there for these steps."""
+        first = jnp.argsort(~lane.going.ravel(), stable=True)[:width]
+        index = jnp.unravel_index(first, batch.lanes)
+        some = steps(fewer, batch.take(index), jax.tree.map(lambda x: x[index], lane))
+        return jax.tree.map(lambda x, y: x.at[index].set(y, unique_indices=True), lane, some)
+
+    narrower = [partial(packed, *pair) for pair in pairwise([*ladder[1:], 0])]
+    segments = [partial(steps, ladder[1], batch), *narrower]
+
+    def segment(lane: Lane) -> Lane:
+        narrow = jnp.sum(lane.going) <= jnp.array(ladder[1:])
+        return jax.lax.switch(jnp.sum(narrow), segments, lane)
+
+    def advance(carry: Any, stop: Int[Array, "..."]) -> Any:
+        lane, seen = carry
+        before, lane = lane.t, lane._replace(t=jnp.maximum(lane.t, 0), stop=stop)
+        lane = jax.lax.while_loop(lambda lane: jnp.any(lane.going), segment, lane)
+        probe = batch.each(look, *[np.ones(len(batch.lanes), bool)] * 3)
+        moved = jnp.any(lane.t > before)
+        seen = jax.lax.cond(moved, lambda: probe(lane, before, seen), lambda: seen)
+        return (lane, seen), seen
+
+    lane, seen, stops = batch.each(begin, state_held, at_held)(state, at)
+    (lane, _), probes = jax.lax.scan(advance, (lane, seen), jnp.moveaxis(stops, -1, 0))
+    return lane.t, lane.state, jax.tree.map(lambda x: jnp.moveaxis(x, 0, len(batch.lanes)), probes)
