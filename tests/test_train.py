@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provingground import lanes
+from provingground.studies.benign_overfitting import model as benign
 from provingground.train import descend, flow, iterate, lanes_run, log_steps, taped
 
 
@@ -373,6 +374,27 @@ def test_descend_stops_at_a_loss():
     trace = descend(bowl, START, optax.sgd(0.1), steps=500, until=lambda loss, w: loss <= 0.01)
     before = descend(bowl, START, optax.sgd(0.1), steps=trace.stopped_at - 1)
     assert bowl(trace.last) <= 0.01 < bowl(before.last)
+
+
+@pytest.mark.parametrize("lanes", [2, 100])
+def test_descend_stops_when_the_loss_is_not_finite(lanes):
+    def train(lr):
+        return descend(
+            bowl, START, optax.sgd(lr), steps=900, probe=bowl, until=lambda loss, w: loss <= 0.01
+        )
+
+    found = jax.vmap(train)(jnp.where(jnp.arange(lanes) % 2 == 0, 0.1, 30.0))
+    assert (found.stopped_at[::2] > 20).all()
+    assert (found.probes[::2] <= 0.01).all()
+    assert (found.stopped_at < 60).all()
+    assert not jnp.isfinite(found.probes[1::2]).any()
+
+
+def test_a_study_stops_what_turned_nan():
+    cfg = benign.Config(dim=16, samples=4, tokens=4, key_width=4, value_width=4, lr=1e30, steps=50)
+    found = jax.jit(benign.simulate_span)(cfg, jax.random.key(0))
+    assert found.stopped_at < 50
+    assert jnp.isnan(found.train_loss[-1])
 
 
 def test_batches_follow_the_step():

@@ -118,7 +118,8 @@ def descend(
         rule: any optax rule, such as `optax.sgd(cfg.lr)`.
         steps, probe, at: as in `iterate`; the probe sees the weights.
         until: stops as soon as this holds of the loss and the weights, without an extra
-            evaluation: the loss is a by-product of the gradient.
+            evaluation: the loss is a by-product of the gradient. A loss that is no longer finite
+            stops the training too; it has diverged, and its loss says so.
         batch: maps $t$ to the data of step $t$ (online training).
         frozen: picks the weights that stay, e.g. `lambda w: (w.query, w.key)`.
     """
@@ -148,7 +149,7 @@ def descend(
         steps=steps,
         probe=lambda state: probe(whole(state)),
         at=at,
-        until=until and (lambda s: until(s[2][0], whole(s))),
+        until=until and (lambda s: until(s[2][0], whole(s)) | ~jnp.isfinite(s[2][0])),
     )
     trace = Trace(whole(trace.last), trace.probes, trace.step, trace.stopped_at)
     if (tape := _tape.get()) is not None:

@@ -300,7 +300,7 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
         at(jax.tree.map(jnp.zeros_like, initial)),
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
-        until=lambda state: state.loss <= cfg.eps,
+        until=lambda state: ~(state.loss > cfg.eps),
         probe=lambda state: measure(y, exists, *at_samples(at_tokens(state.coefficients))),
     )
 
