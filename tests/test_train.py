@@ -304,12 +304,14 @@ def test_repacked_lanes_keep_their_precision():
         np.testing.assert_array_equal(found.last, np.ldexp(starts, -found.stopped_at))
 
 
-def test_lanes_may_share_a_start_of_weak_type():
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_start_of_weak_type_takes_the_type_of_the_step(dtype):
     def train(factor):
         return iterate(lambda x, t: x * factor, jnp.array(1.0), steps=9, until=lambda x: x < 0.3)
 
-    found = jax.vmap(train)(jnp.linspace(0.1, 0.9, 80))
-    assert found.last.shape == (80,)
+    factors = jnp.linspace(0.1, 0.9, 80, dtype=dtype)
+    found = jax.vmap(train)(factors)
+    assert found.last.dtype == train(factors[0]).last.dtype == dtype
     assert (int(found.stopped_at.min()), int(found.stopped_at.max())) == (1, 9)
 
 

@@ -103,6 +103,9 @@ def run_until(loop: Loop, state: Any, at: Int[Array, "step"]) -> tuple[Int[Array
     state = jax.tree.map(jnp.asarray, state)
     if _lane_mode.get() == "serial":
         return by_lane(lambda state: run(loop, state, at), state)
+    # As in a `while_loop`, a start of weak type takes the type that the step gives it.
+    after = jax.eval_shape(loop.step, state, jnp.array(0, jnp.int32))
+    state = jax.tree.map(lambda x, y: x.astype(y.dtype) if x.weak_type else x, state, after)
     consts, code = _opened(loop, state)
 
     def over(lanes: tuple[int, ...], held: Any) -> Callable[..., Any]:
