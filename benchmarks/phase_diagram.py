@@ -224,7 +224,7 @@ def main() -> None:
         samples, snrs, seeds = (list(range(2, 21)), SNRS, 3)
     jax.config.update("jax_compilation_cache_dir", tempfile.mkdtemp())
     print(
-        f"{platform.machine()}, {machine.device_name()}, {machine.workers()} workers, jax "
+        f"{platform.machine()}, {machine.here()}, jax "
         f"{jax.__version__}, torch {torch.__version__} ({torch.get_num_threads()} threads)"
     )
     agreement([4, 20], [SNRS[12], SNRS[20]])

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -335,6 +336,7 @@ def test_an_interrupted_run_says_how_to_go_on(proving, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("provingground.api.job", interrupt)
+    monkeypatch.setattr(os, "_exit", sys.exit)
     code, _, err = proving("run", "toy/risk")
     assert code == 130
     assert "run again to go on" in err

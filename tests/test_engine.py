@@ -1,107 +1,27 @@
 import dataclasses
 import json
-from concurrent.futures import ThreadPoolExecutor
+import os
+import subprocess
+import sys
+import tracemalloc
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from jaxtyping import Array, Float, Int
 
-from provingground import __version__, api, engine, stats
+from provingground import __version__, api, engine
 from provingground.engine import Job
-from provingground.errors import RunError
-from provingground.keys import normal, seed_key, stream
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import (
-    Claim,
-    Experiment,
-    Prediction,
-    Simulator,
-    Study,
-    cases,
-    config,
-    mask,
-    par,
-    probe,
-    size,
-)
-from provingground.train import iterate
-
-
-@config
-class Config:
-    count: int = par(5, "n", "things", low=1, value=True, pad=4)
-    rate: float = par(0.5, r"\eta", "rate", low=0)
-    width: int = par(2, "w", "width", low=1)
-
-
-class Probes(eqx.Module):
-    curve: Float[Array, "step"] = probe("a curve", "c")
-    last: Float[Array, ""] = probe("its end")
-    step: Int[Array, "step"] = probe("step", "t")
-
-
-def trained(cfg, key, scale=1.0):
-    """Shrinks some numbers for a while; they overflow from a rate of a hundred on."""
-    x = normal(stream(key, "data"), (size(cfg, "count"), cfg.width)) * scale
-    x = jnp.where(mask(cfg, "count")[:, None], x, 0.0)
-    trace = iterate(lambda x, t: x * jnp.exp(cfg.rate) / 2, x, steps=4, at=[0, 1, 4], probe=jnp.sum)
-    return Probes(trace.probes, jnp.sum(trace.last**2), trace.step)
-
-
-GRID = {"rate": [0.1, 0.2, 0.3], "count": [3, 5]}
-ONE = Claim("one", "the end is there", lambda ds: stats.mean(ds["last"]), (0, 1e9), "T")
-
-
-def tiny(*more, how=trained, grid=GRID, data=None, **options):
-    """A study with a program of its own, so that every test compiles by itself."""
-    first = Experiment("first", "s", grid, 3, (ONE,), lambda ds: None, **options)
-    simulators = {
-        "one": Simulator(Config, lambda *args: how(*args), Probes),
-        "two": Simulator(Config, lambda *args: how(*args), Probes, precision="float64"),
-    }
-    predicted = Prediction((), {})
-    return Study("tiny", "t", "c", simulators, lambda cfg: predicted, (first, *more), data or {})
-
-
-def run(study, store, experiment="first", **options):
-    return api.run(study, experiment, store=store, progress=False, **options)
-
-
-def apart_from_attrs(ds):
-    return ds.drop_attrs()
+from provingground.study import Experiment, cases
+from tiny import GRID, apart_from_attrs, count_computed, run, tiny
 
 
 @pytest.fixture
 def computed(monkeypatch):
     """How many cells each computed block had."""
-    found = []
-    compute = Job.compute
-
-    def counted(job, block):
-        found.append(len(block.cells))
-        return compute(job, block)
-
-    monkeypatch.setattr(Job, "compute", counted)
-    return found
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """Which programs were compiled, and for how many lanes."""
-    found = []
-    compile = Job._compile
-
-    def counted(job, program, points, seeds):
-        found.append((program, len(points), seeds))
-        return compile(job, program, points, seeds)
-
-    monkeypatch.setattr(Job, "_compile", counted)
-    return found
+    return count_computed(monkeypatch)
 
 
 # ------------------------------------------------------------------------- the Dataset
@@ -218,17 +138,6 @@ def test_other_programs_and_other_data_share_nothing(store, computed):
 # ------------------------------------------------------------------------------- lanes
 
 
-def test_a_cell_alone_is_the_cell_in_lanes(store):
-    study = tiny()
-    ds = run(study, store)
-    planned = api.job(study, "first", store=store)
-    for point in planned.points[::4]:
-        alone = engine.single(study, point, seed=2)
-        at = ds.sel(rate=point.config.rate, count=point.config.count, seed=2)
-        for name in ("curve", "last", "step"):
-            np.testing.assert_allclose(at[name], alone[name], rtol=1e-5, atol=1e-6)
-
-
 def test_any_number_of_lanes_gives_the_same(tmp_path):
     study = tiny(grid={"rate": list(np.linspace(0, 1, 5)), "count": [2, 3]})
     found = [
@@ -239,41 +148,14 @@ def test_any_number_of_lanes_gives_the_same(tmp_path):
         xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(found[0]), rtol=1e-5)
 
 
-def test_padded_counts_are_unpadded_counts(store):
-    ds = api.run(TOY, "risk", samples=[17], noise=[0.5], steps=40, seeds=2, store=store)
-    simulator = TOY.simulators["descent"]
-    cfg = simulator.config(samples=17, noise=0.5, steps=40)
-    for seed in (0, 1):
-        plain = jax.jit(lambda key: simulator.simulate(cfg, key))(seed_key("toy", seed))
-        at = ds.isel(samples=0, noise=0).sel(seed=seed)
-        np.testing.assert_allclose(at.train_loss, plain.train_loss, rtol=1e-5)
-        np.testing.assert_allclose(at.test_loss, plain.test_loss, rtol=1e-5)
-
-
-def test_values_share_a_compilation(store, compiled):
-    rates = list(np.linspace(0, 1, 40))
-    run(tiny(), store, rate=rates, count=[1, 2, 3, 4, 5, 8], width=[2, 3], seeds=2)
-    programs = {program for program, _, _ in compiled}
-    assert len(programs) == 4  # things laid out for 4 and for 8, two widths
-    assert len(compiled) == len(set(compiled)) == 4
-
-
-def test_a_program_is_compiled_once_per_process(store, tmp_path, compiled):
-    study = tiny()
-    run(study, store, lanes=3)
-    first = len(compiled)
-    run(study, Store(tmp_path / "other"), lanes=3)
-    assert len(compiled) == first
-
-
 def test_tuning_measures_the_width_and_remembers_it(store, monkeypatch):
     study = tiny(grid={"rate": list(np.linspace(0, 1, 30)), "count": [3]})
     job = api.job(study, "first", store=store)
     job.forecast(measure=True)
     monkeypatch.setattr(engine, "TUNE_WORTH", 0)
     ds = api.finish(job, progress=False)
-    (program,) = {p.program for p in job.points}
-    assert engine.chosen_lanes(job, program) in (6, 24, 96)
+    (group,) = job.groups
+    assert engine.chosen_lanes(job, group.program) in (6, 24, 96)
     other = run(study, Store(store.path / "other"), lanes=1, rate=ds.rate.values.tolist())
     xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(other), rtol=1e-5)
 
@@ -293,105 +175,6 @@ def test_diverged_cells_are_results(store, computed):
     (verdict,) = api.verdicts(study, study.experiments[0], ds)
     assert verdict.verdict == "unknown"
     assert "6 of 12 cells diverged" in verdict.note
-
-
-@pytest.mark.parametrize("error", [jax.errors.JaxRuntimeError, MemoryError])
-def test_out_of_memory_halves_the_lanes(tmp_path, monkeypatch, error):
-    study = tiny()
-    plain = run(study, Store(tmp_path / "plain"))
-    call, widths = Job._call, []
-
-    def small(job, block):
-        widths.append(len(block.cells))
-        if len(block.cells) > 2:
-            raise error("RESOURCE_EXHAUSTED: out of memory")
-        return call(job, block)
-
-    monkeypatch.setattr(Job, "_call", small)
-    ds = run(study, Store(tmp_path / "small"))
-    assert max(widths) > 2 >= min(widths)
-    xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(plain), rtol=1e-6)
-
-
-def test_a_cell_that_does_not_fit_alone_fails(store, monkeypatch):
-    def full(job, block):
-        raise MemoryError("RESOURCE_EXHAUSTED: out of memory")
-
-    monkeypatch.setattr(Job, "_call", full)
-    with pytest.raises(RunError, match=r"18 of 18 cells failed.*RESOURCE_EXHAUSTED"):
-        run(tiny(), store)
-
-
-def test_a_failure_is_named_and_everything_else_is_stored(store, monkeypatch):
-    call = Job._call
-
-    def picky(job, block):
-        if dict(block.program.shape)["width"] == 3:
-            raise ValueError("three is too many")
-        return call(job, block)
-
-    monkeypatch.setattr(Job, "_call", picky)
-    study = tiny()
-    message = "18 of 36 cells failed.*one with.*'width': 3.*ValueError: three is too many"
-    with pytest.raises(RunError, match=message):
-        run(study, store, width=[2, 3])
-    assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
-    assert list((store.path / "claims").iterdir()) == []
-
-
-def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored(store):
-    def picky(cfg, key):
-        if cfg.width == 3:
-            raise ValueError("three is too many")
-        return trained(cfg, key)
-
-    study = dataclasses.replace(tiny(how=picky), name="picky")
-    with pytest.raises(RunError, match=r"'width': 3.*three is too many"):
-        run(study, store, width=[2, 3])
-    assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
-
-
-def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
-    """Claims of a living process are waited for: one that is left would block the next run."""
-
-    def full(*args):
-        raise RunError("the disk is full")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "put", full)
-        with ThreadPoolExecutor(1) as pool, pytest.raises(RunError, match="full"):
-            run(tiny(), store, executor=pool, lanes=1)
-    assert list((store.path / "claims").iterdir()) == []
-
-
-def test_blocks_that_another_run_finishes_meanwhile_are_not_computed_again(
-    store, computed, monkeypatch
-):
-    study, claim = tiny(), Store.claim
-
-    def late(self, chunk):
-        """Just before this run claims its first block, another one does all the work."""
-        monkeypatch.setattr(Store, "claim", claim)
-        run(study, Store(store.path))
-        return claim(self, chunk)
-
-    monkeypatch.setattr(Store, "claim", late)
-    with ThreadPoolExecutor(1) as pool:
-        ds = run(study, store, executor=pool)
-    assert ds.attrs["missing"] == 0
-    assert sum(computed) == 18
-
-
-def test_any_executor_of_threads_will_do_and_progress_is_told(store):
-    told = []
-    with ThreadPoolExecutor(1) as pool:
-        api.run(tiny(), "first", store=store, executor=pool, lanes=4,
-                progress=lambda *args: told.append(args))  # fmt: skip
-    done = [d for d, _, _ in told]
-    assert done == sorted(done)
-    assert told[0][:2] == (0, 18)
-    assert told[-1][:2] == (18, 18)
-    assert list((store.path / "claims").iterdir()) == []
 
 
 # ------------------------------------------------------------------ forecast, precision
@@ -431,3 +214,99 @@ def test_cells_in_double_precision(store):
     np.testing.assert_allclose(single, double, rtol=1e-5)
     assert (single != double).any()
     assert not jax.config.jax_enable_x64  # pyright: ignore
+
+
+# ------------------------------------------------------------------------ blocks, chunks
+
+
+def test_blocks_are_the_sweep_cut_by_program_points_and_seeds(store):
+    job = api.job(tiny(), "first", store=store, lanes=4, settings={"width": [2, 3]}, seeds=5)
+    places = [(b.group, r, s) for b in job.blocks for r in b.rows for s in b.seeds]
+    assert len(places) == len(set(places)) == job.sweep.cells == 60
+    assert sum(map(len, map(job.cells, job.blocks))) == len(set(job.ids.ravel())) == 60
+    assert {b.wide * b.deep for b in job.blocks} <= set(range(1, 5))
+    first = [b.group for b in job.blocks[: len(job.groups)]]
+    assert sorted(first) == list(range(len(job.groups)))  # all programs are compiled at once
+
+
+def test_only_some_points_can_be_wanted(store, computed):
+    study = tiny()
+    planned = api.job(study, "first", store=store)
+    only = np.array([True, False, False, True, False, False])
+    ds = api.finish(Job(planned.sweep, store, only=only), progress=False)
+    assert sum(computed) == 6
+    assert (ds.attrs["cells"], ds.attrs["missing"], ds.attrs["skipped"]) == (18, 0, 12)
+    there = ds["last"].notnull().all("seed").values.ravel()
+    np.testing.assert_array_equal(there, only)
+
+
+def test_planning_costs_little_memory_per_cell(store):
+    settings = {"samples": [40], "noise": [n / 1000 for n in range(10_000)]}
+
+    def planned():
+        return api.job(TOY, "risk", store=store, seeds=10, settings=settings)
+
+    _ = Job(api.job(TOY, "risk", store=store, settings={"samples": [40]}).sweep, store).ids
+    job = planned()
+    tracemalloc.start()
+    try:
+        assert len(job.groups) == 1
+        assert job.ids.shape == (10_000, 10)
+        assert sum(b.cells for b in job.missing()) == 100_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 150 * 100_000
+
+
+def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store):
+    job = api.job(tiny(), "first", store=store, settings={"count": [5]})
+    (block,) = job.blocks
+    cells = job.cells(block)
+    content, size, seconds, _ = job.chunk([block, block], np.tile(cells, 2), "known")
+    assert size == len(content)
+    chunk = store.read("tiny", store.put_packed("tiny", content).name)
+    assert chunk is not None
+    numbers = sum(array.nbytes for array in chunk.probes.values())
+    assert size < numbers + 32 * 18 + 4 * 18 + 2500
+    assert chunk.cells.tolist() == [*cells, *cells]
+    point = next(job.sweep.points())
+    assert chunk.about["program"] == json.loads(json.dumps(point.program._asdict()))
+    assert chunk.about["fingerprint"] == "known"
+    assert (chunk.about["lanes"], chunk.about["devices"]) == ("9", "1")
+    assert 0 < seconds == pytest.approx(chunk.about["seconds"], abs=1e-6)
+    rates = chunk.probes["config_rate"].reshape(2, 3, 3)
+    seeds = chunk.probes["config_seed"].reshape(2, 3, 3)
+    np.testing.assert_array_equal(rates, np.broadcast_to([0.1, 0.2, 0.3], (2, 3, 3)))
+    np.testing.assert_array_equal(seeds, np.broadcast_to([[0], [1], [2]], (2, 3, 3)))
+
+
+# ------------------------------------------------------------------------------- devices
+
+ON_FOUR = """
+import sys
+from provingground import api
+for name, noise, seeds in (("points", [0.1 * n for n in range(1, 7)], 3), ("seeds", [0.5, 1.0], 5)):
+    settings = dict(samples=[30], noise=noise, steps=40, seeds=seeds)
+    ds = api.run("toy/risk", store=sys.argv[1] + "/store", progress=False, **settings)
+    ds.to_netcdf(f"{sys.argv[1]}/{name}.nc", engine="scipy")
+"""
+
+
+def test_several_devices_give_what_one_gives(tmp_path):
+    command = [sys.executable, "-c", ON_FOUR, str(tmp_path)]
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    done = subprocess.run(command, env=os.environ | flags, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert jax.local_device_count() == 1
+    for name in ("points", "seeds"):
+        there = xr.load_dataset(tmp_path / f"{name}.nc", engine="scipy")
+        assert there.attrs["devices"] == "4"
+        assert there.attrs["missing"] == 0
+        settings = {"noise": there.noise.values.tolist(), "samples": [30], "steps": 40}
+        here = api.run(TOY, "risk", store=tmp_path / "here", seeds=there.sizes["seed"], **settings)
+        assert here.attrs["devices"] == "1"
+        for variable in ("train_loss", "test_loss"):
+            xr.testing.assert_allclose(
+                there[variable].drop_attrs(), here[variable].drop_attrs(), rtol=1e-6, atol=1e-6
+            )

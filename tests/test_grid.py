@@ -1,5 +1,4 @@
 import dataclasses
-import hashlib
 import json
 import math
 import subprocess
@@ -14,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Array, Float
 
-from provingground import engine, grid
+from provingground import grid
 from provingground.errors import InputError
 from provingground.grid import parse_values, plan
 from provingground.keys import normal, stream
-from provingground.store import Store
 from provingground.study import (
     Experiment,
     Prediction,
@@ -49,13 +47,6 @@ def simulate(cfg, key):
     return Probes(cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
 
 
-def renamed(settings, random_key):
-    # the same arithmetic under other names, with a comment
-
-    drawn = normal(stream(random_key, "data"), (settings.width,))
-    return Probes(settings.rate * jnp.sum(drawn))
-
-
 def changed(cfg, key):
     return Probes(2.0 * cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
 
@@ -78,7 +69,7 @@ def planned(overrides=None, seeds=None, *, scale: Any = "quick", yes: Any = Fals
 
 
 def points(*args, **options):
-    return planned(*args, **options).points()
+    return list(planned(*args, **options).points())
 
 
 # ------------------------------------------------------------------------------ planning
@@ -163,6 +154,12 @@ def test_bad_settings_are_refused_before_any_work(overrides, message):
 def test_bad_seeds_are_refused(seeds):
     with pytest.raises(InputError, match="seed"):
         planned(seeds=seeds)
+
+
+@pytest.mark.parametrize("seed", [2**31, 2**40, 2**64])
+def test_seeds_that_no_program_takes_are_refused(seed):
+    with pytest.raises(InputError, match="seed"):
+        planned(seeds=[seed])
 
 
 def test_a_grid_with_an_unknown_name_is_refused():
@@ -326,9 +323,8 @@ def test_huge_numbers_of_values_are_refused_without_making_them(monkeypatch, n, 
 IDS = """
 import json, sys
 from provingground import api
-from provingground.engine import fingerprint
 planned = api.job("toy/risk", seeds=2, store=sys.argv[1], settings={"samples": [20, 40]})
-print(json.dumps([planned.ids, fingerprint(planned.study, planned.points[0], planned.store)]))
+print(json.dumps([planned.ids.astype(str).tolist(), planned.fingerprints]))
 """
 
 
@@ -338,47 +334,75 @@ def test_equal_settings_have_equal_identities_in_every_process(tmp_path):
     command = [sys.executable, "-c", IDS, str(tmp_path / "there")]
     there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     job = api.job("toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]})
-    here = [job.ids, engine.fingerprint(job.study, job.points[0], job.store)]
-    assert json.loads(there.stdout) == here
-    assert len({cell for point in job.ids for cell in point}) == 12
+    assert json.loads(there.stdout) == [job.ids.astype(str).tolist(), job.fingerprints]
+    assert job.ids.shape == (6, 2)
+    assert len(set(job.ids.ravel())) == 12
 
 
-def digest(point, fingerprint="f", data="d", owner="tiny"):
-    return grid.point_digest(study(name=owner), point, fingerprint, data)
+def ids(setting=None, seeds=(0,), *, fingerprint="f", data="d", owner="tiny", **options):
+    """The identities of all cells of a plan, points in grid order."""
+    sweep = planned(setting, seeds, **options)
+    found = np.full((sweep.cells // len(seeds), len(seeds)), b"", "S32")
+    for group in sweep.groups():
+        found[group.points] = grid.cell_ids(study(name=owner), group, fingerprint, data, seeds)
+    return found
 
 
 def test_everything_that_matters_changes_the_identity():
-    def at(setting=None, **options):
-        return points(setting, **({"grid": {}} | options))[0]
+    def one(*args, **options):
+        (((cell,),),) = (ids(*args, **({"grid": {}} | options)),)
+        return cell
 
-    same = at()
     double = {"case": cases({"x": {"precision": "float64"}})}
     found = [
-        digest(same),
-        digest(at({"rate": 0.6})),
-        digest(at({"count": 3})),
-        digest(at({"width": 4})),
-        digest(at({"kind": "b"})),
-        digest(at(simulator="two")),
-        digest(at(grid=double)),
-        digest(same, fingerprint="g"),
-        digest(same, data="e"),
-        digest(same, owner="other"),
+        one(),
+        one({"rate": 0.6}),
+        one({"count": 3}),
+        one({"width": 4}),
+        one({"kind": "b"}),
+        one(simulator="two"),
+        one(grid=double),
+        one(seeds=[1]),
+        one(fingerprint="g"),
+        one(data="e"),
+        one(owner="other"),
     ]
     assert len(set(found)) == len(found)
-    assert digest(at({"rate": 0.5, "count": 4})) == found[0]
+    assert all(len(cell) == 32 for cell in found)
+    assert one({"rate": 0.5, "count": 4}) == found[0]
 
 
 def test_seeds_have_identities_of_their_own():
-    ids = grid.cell_ids("point", range(100))
-    assert len(set(ids)) == 100
-    assert grid.cell_ids("point", [7]) == [ids[7]]
+    (many,) = ids(grid={}, seeds=range(100))
+    assert len(set(many)) == 100
+    assert ids(grid={}, seeds=[7]).tolist() == [[many[7]]]
+
+
+def test_no_rate_is_no_rate_whatever_its_sign():
+    assert ids({"rate": [0.0]}).tolist() == ids({"rate": [-0.0]}).tolist()
 
 
 def test_the_identity_is_that_of_the_setting_not_of_the_grid():
-    wide = points({"rate": [1.0, 2.0], "count": [3, 4]})
-    narrow = points({"rate": 2.0, "count": [4]}, name="second", seeds=9)
-    assert digest(wide[3]) == digest(narrow[0])
+    wide = ids({"rate": [1.0, 2.0], "count": [3, 4]}, range(4))
+    narrow = ids({"rate": 2.0, "count": [4]}, [3], name="second")
+    assert narrow.tolist() == [[wide[3, 3]]]
+
+
+def test_groups_are_the_points_as_arrays():
+    options = dict(rate=[0.5, 1 / 3], width=[2, 3], count=[3, 9])
+    sweep = planned(options, grid={}, seeds=2)
+    points, groups = list(sweep.points()), sweep.groups()
+    assert len(groups) == len({p.program for p in points}) == 4
+    assert sorted(n for g in groups for n in g.points) == list(range(8))
+    for group in groups:
+        some = group.configs(np.arange(len(group.points)))
+        assert some.count.dtype == np.int32
+        assert some.rate.dtype == np.float32
+        for row, number in enumerate(group.points):
+            assert points[number].program == group.program
+            config = points[number].config
+            assert (some.count[row], some.width) == (config.count, config.width)
+            assert some.rate[row] == np.float32(config.rate)
 
 
 def test_data_are_told_apart_by_content_type_and_shape():
@@ -387,50 +411,3 @@ def test_data_are_told_apart_by_content_type_and_shape():
     assert len({grid.digest_of_data(d) for d in found}) == len(found)
     assert grid.digest_of_data({"x": one}) == grid.digest_of_data({"x": one.copy()})
     assert grid.digest_of_data(None) == ""
-
-
-# -------------------------------------------------------------------------- fingerprints
-
-
-def lowered(how, setting=None):
-    owner = study(how=how)
-    point = plan(owner, owner.experiments[0], "quick", setting).points()[0]
-    return grid.lowered_text(owner, point.program, point.config, None)
-
-
-def test_names_and_comments_leave_the_program_and_arithmetic_changes_it():
-    assert lowered(simulate) == lowered(renamed)
-    assert lowered(simulate) != lowered(changed)
-
-
-def test_values_leave_the_program_and_shapes_change_it():
-    assert lowered(simulate, {"rate": 0.9}) == lowered(simulate)
-    assert lowered(simulate, {"width": 4}) != lowered(simulate)
-
-
-def test_the_program_does_not_depend_on_the_study_s_name():
-    owner = study(name="other")
-    point = plan(owner, owner.experiments[0]).points()[0]
-    text = grid.lowered_text(owner, point.program, point.config, None)
-    assert len(text) == len(lowered(simulate))
-
-
-def test_fingerprints_are_kept(store, monkeypatch):
-    owner = study()
-    point = plan(owner, owner.experiments[0]).points()[0]
-    text = lowered(simulate).encode()
-    assert engine.fingerprint(owner, point, store) == hashlib.sha256(text).hexdigest()[:40]
-    monkeypatch.setattr(grid, "lowered_text", None)
-    assert engine.fingerprint(owner, point, Store(store.path), trace=False)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [renamed, changed],
-)
-def test_a_fingerprint_is_that_of_the_function_not_of_its_file(store, other):
-    def fingerprint(how):
-        owner = study(how=how)
-        return engine.fingerprint(owner, plan(owner, owner.experiments[0]).points()[0], store)
-
-    assert (fingerprint(simulate) == fingerprint(other)) == (other is renamed)

@@ -9,11 +9,14 @@ from provingground import keys
 DRAWS = [keys.normal, keys.uniform, keys.signs]
 
 
+FEWER_AND_MORE = [(1, 2), (1, 9), (2, 9), (8, 9)]  # every other number of rows is compiled anew
+
+
 @pytest.mark.parametrize("draw", DRAWS)
-@given(rows=st.integers(1, 9), more=st.integers(1, 9), seed=st.integers(0, 99))
-def test_more_rows_change_nothing(draw, rows, more, seed):
-    key = keys.seed_key("s", seed)
-    np.testing.assert_array_equal(draw(key, (rows, 5)), draw(key, (rows + more, 5))[:rows])
+@given(rows=st.sampled_from(FEWER_AND_MORE), seed=st.integers(0, 99))
+def test_more_rows_change_nothing(draw, rows, seed):
+    key, (fewer, more) = keys.seed_key("s", seed), rows
+    np.testing.assert_array_equal(draw(key, (fewer, 5)), draw(key, (more, 5))[:fewer])
 
 
 @pytest.mark.parametrize("draw", DRAWS)

@@ -1,13 +1,8 @@
 import errno
 import hashlib
-import json
-import multiprocessing
 import os
-import pickle
-import threading
-import time
+import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -15,41 +10,26 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunks import ABOUT, IDS, PROBES, files, found, put
 from provingground import store as module
 from provingground.errors import RunError
-from provingground.store import Store
-
-IDS = ["a" * 32, "b" * 32, "0123456789abcdef" * 2]
-PROBES = {
-    "curve": (("step",), np.arange(6.0, dtype=np.float32).reshape(3, 2)),
-    "double": ((), np.array([1 / 3, np.nan, np.inf])),
-    "count": ((), np.array([1, -2, 3], np.int32)),
-    "flag": ((), np.array([True, False, True])),
-}
-ABOUT = {"fingerprint": "f", "seconds": 1.5, "words": "µ → ∞"}
-
-
-def put(store: Store, cells=IDS, about=ABOUT) -> Path:
-    return store.put("s", cells, {n: (d, a[: len(cells)]) for n, (d, a) in PROBES.items()}, about)
-
-
-def files(store: Store) -> list[Path]:
-    return sorted(p for p in store.path.rglob("*") if p.is_file())
-
+from provingground.store import Index, Store
 
 # -------------------------------------------------------------------------------- cells
 
 
 def test_what_is_put_is_found(store):
     path = put(store)
-    found = Store(store.path).find("s")
-    assert list(found) == IDS
-    for row, cell in enumerate(IDS):
-        chunk, at = found[cell]
-        assert (chunk.path, at, chunk.about) == (path, row, ABOUT)
-        for name, (_, array) in PROBES.items():
-            np.testing.assert_array_equal(np.asarray(chunk.probes[name])[row], array[row])
-            assert array.dtype == bool or chunk.probes[name].dtype == array.dtype
+    fresh = Store(store.path)
+    assert found(fresh) == {cell: (path, row) for row, cell in enumerate(IDS)}
+    assert len(fresh.index("s")) == 3
+    chunk = fresh.read("s", path.name)
+    assert chunk is not None
+    assert (chunk.path, chunk.cells.astype(str).tolist(), chunk.about) == (path, IDS, ABOUT)
+    for name, (_, array) in PROBES.items():
+        np.testing.assert_array_equal(chunk.probes[name], array)
+        assert array.dtype == bool or chunk.probes[name].dtype == array.dtype
+    assert [c.path for c in fresh.chunks("s")] == [path]
 
 
 def test_other_programs_can_read_the_files(store):
@@ -71,19 +51,50 @@ def test_files_are_named_by_their_content(store):
 
 
 def test_new_files_are_seen_by_a_store_that_has_looked_before(store):
-    assert store.find("s") == {}
+    assert found(store) == {}
     put(Store(store.path), IDS[:1])
-    assert list(store.find("s")) == IDS[:1]
+    assert list(found(store)) == IDS[:1]
     put(Store(store.path), IDS[1:])
-    assert set(store.find("s")) == set(IDS)
+    assert set(found(store)) == set(IDS)
 
 
 def test_a_cell_stored_twice_is_found_once(store):
     put(store, IDS[:2])
     put(store, IDS[1:], {"fingerprint": "g"})
     first = sorted(store.path.rglob("*.nc"))[0]
-    assert set(store.find("s")) == set(IDS)
-    assert store.find("s")[IDS[1]][0].path == first
+    assert set(found(store)) == set(IDS)
+    assert found(store)[IDS[1]][0] == found(Store(store.path))[IDS[1]][0] == first
+
+
+def test_index_looks_once_and_look_every_time(store):
+    assert len(store.index("s")) == 0
+    put(Store(store.path))
+    assert len(store.index("s")) == 0
+    assert len(store.look("s")) == len(store.index("s")) == 3
+
+
+def test_cells_go_with_their_file(store):
+    put(store, IDS[:1]).unlink()
+    gone = put(store, IDS[1:])
+    kept = put(store, IDS[:2])
+    assert set(found(store)) == set(IDS)
+    gone.unlink()
+    assert found(store) == {IDS[0]: (kept, 0), IDS[1]: (kept, 1)}
+    assert store.read("s", gone.name) is None
+    assert store.quarantined == []
+    shutil.rmtree(store.path)
+    assert found(store) == {}
+
+
+def test_what_was_packed_elsewhere_is_the_same_file(store):
+    content = module.packed(IDS, PROBES, ABOUT)
+    assert store.put_packed("s", content) == put(store)
+
+
+def test_a_chunk_that_no_one_would_read_is_not_made(monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_FILE", 500)
+    with pytest.raises(ValueError, match="in one chunk"):
+        module.packed(IDS, PROBES, ABOUT)
 
 
 def test_the_folder_comes_from_the_environment(monkeypatch, tmp_path):
@@ -93,131 +104,48 @@ def test_the_folder_comes_from_the_environment(monkeypatch, tmp_path):
     assert Store(Path("~/results")).path == tmp_path / "results"
 
 
-# --------------------------------------------------------------------------- quarantine
+# -------------------------------------------------------------------------------- index
 
 
-class Trap:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path: Path):
-        self.path = str(path)
-
-    def __reduce__(self):
-        return os.mkdir, (self.path,)
+def ids(numbers) -> np.ndarray:
+    return np.array([hashlib.sha256(bytes([n])).hexdigest()[:32] for n in numbers], "S32")
 
 
-def renamed_to_match(path: Path) -> Path:
-    """The file under the name that its content asks for."""
-    return path.rename(path.with_name(f"{hashlib.sha256(path.read_bytes()).hexdigest()}.nc"))
+FILES = st.lists(st.lists(st.integers(0, 99), max_size=30), max_size=40)
 
 
-def truncated(path: Path, tmp_path: Path) -> Path:
-    path.write_bytes(path.read_bytes()[:-100])
-    return path
+@given(FILES)
+def test_an_index_finds_the_first_of_every_cell_and_no_other(added):
+    index, expected = Index(), {}
+    for number, cells in enumerate(added):
+        index.add(f"{number}.nc", ids(cells))
+        for row, cell in enumerate(cells):
+            expected.setdefault(cell, (number, row))
+        places = zip(*index.where(ids(range(100))), strict=True)
+        assert {n: place for n, place in enumerate(places) if place != (-1, -1)} == expected
+    assert index.files == [f"{number}.nc" for number in range(len(added))]
+    assert index.where(ids(range(6)).reshape(2, 3))[0].shape == (2, 3)
 
 
-def flipped(path: Path, tmp_path: Path) -> Path:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    return path
+@given(st.lists(st.lists(st.integers(0, 255), max_size=50, unique=True), max_size=200))
+def test_an_index_has_few_runs(added):
+    index, cells = Index(), set()
+    for some in added:
+        index.add("x.nc", ids(some))
+        cells.update(some)
+        assert len(index) == len(cells)
+        assert len(index._runs) <= np.log2(len(cells) + 1) + 2
 
 
-def emptied(path: Path, tmp_path: Path) -> Path:
-    path.write_bytes(b"")
-    return path
-
-
-def pickled(path: Path, tmp_path: Path) -> Path:
-    path.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
-    return path
-
-
-def pickled_well(path: Path, tmp_path: Path) -> Path:
-    return renamed_to_match(pickled(path, tmp_path))
-
-
-def emptied_well(path: Path, tmp_path: Path) -> Path:
-    return renamed_to_match(emptied(path, tmp_path))
-
-
-def truncated_well(path: Path, tmp_path: Path) -> Path:
-    return renamed_to_match(truncated(path, tmp_path))
-
-
-def garbage_well(path: Path, tmp_path: Path) -> Path:
-    path.write_bytes(b"CDF\x01" + bytes(range(256)) * 4)
-    return renamed_to_match(path)
-
-
-def another_file(path: Path, tmp_path: Path) -> Path:
-    path.write_bytes(bytes(xr.Dataset({"x": ("y", [1.0])}).to_netcdf(engine="scipy")))
-    return renamed_to_match(path)
-
-
-SPOILED = [truncated, flipped, emptied, pickled, pickled_well, emptied_well, truncated_well,
-           garbage_well, another_file]  # fmt: skip
-
-
-@pytest.mark.parametrize("spoil", SPOILED)
-def test_unsound_files_are_named_and_set_aside_and_never_loaded(store, tmp_path, spoil):
-    good = put(store, IDS[:1])
-    bad = spoil(put(store, IDS[1:]), tmp_path)
-    fresh = Store(store.path)
-    assert list(fresh.find("s")) == IDS[:1]
-    assert not bad.exists()
-    assert not (tmp_path / "sprung").exists()
-    (line,) = fresh.quarantined
-    assert bad.name in line
-    assert (store.path / "quarantine" / bad.name).exists()
-    assert good.exists()
-    assert list(Store(store.path).find("s")) == IDS[:1]
-    put(store, IDS[1:])
-    assert set(Store(store.path).find("s")) == set(IDS)
-
-
-@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1))
-def test_a_file_changed_anywhere_is_read_or_set_aside_even_under_a_fitting_name(changes):
-    with TemporaryDirectory() as folder:
-        store = Store(Path(folder))
-        path = put(store)
-        content = bytearray(path.read_bytes())
-        for where, byte in changes:
-            content[int(where**2 * len(content))] = byte  # more often in the header
-        path.write_bytes(content)
-        path = renamed_to_match(path)
-        found = store.find("s")
-        assert bool(store.quarantined) == (not path.exists())
-        assert all(chunk.path == path for chunk, _ in found.values())
-
-
-def test_the_trap_would_spring(tmp_path):
-    pickle.loads(pickle.dumps(Trap(tmp_path / "sprung")))
-    assert (tmp_path / "sprung").exists()
-
-
-def test_a_file_that_another_process_sets_aside_meanwhile_is_no_error(store, monkeypatch):
-    put(store, IDS[:1])
-    bad = flipped(put(store, IDS[1:]), store.path)
-    read = Path.read_bytes
-
-    def gone(path):
-        content = read(path)
-        if path == bad:
-            path.unlink()
-        return content
-
-    monkeypatch.setattr(Path, "read_bytes", gone)
-    assert list(Store(store.path).find("s")) == IDS[:1]
-
-
-def test_other_files_and_links_are_left_alone(store):
-    put(store)
-    stranger = store.path / "s" / "notes.txt"
-    stranger.write_text("mine")
-    assert len(store.find("s")) == 3
-    assert stranger.read_text() == "mine"
-    assert store.quarantined == []
+def test_an_index_of_many_files_is_small_and_quick():
+    index, cells = Index(), np.arange(200_000).astype("S32").reshape(-1, 20)
+    for number in np.random.default_rng(0).permutation(len(cells)):
+        index.add(str(number), cells[number])
+    assert len(index._runs) <= 18
+    assert sum(column.nbytes for run in index._runs for column in run) == 40 * cells.size
+    file, row = index.where(cells)
+    assert [index.files[f] for f in file[:, 0]] == [str(n) for n in range(len(cells))]
+    assert (row == np.arange(20)).all()
 
 
 # -------------------------------------------------------------------------------- notes
@@ -255,9 +183,30 @@ def test_a_failed_write_is_told_and_leaves_everything_as_it_was(store, monkeypat
         with pytest.raises(RunError, match=says):
             store.set_note("timings", "n", "1")
     assert files(store) == [before]
-    assert list(Store(store.path).find("s")) == IDS[:1]
+    assert list(found(Store(store.path))) == IDS[:1]
     put(store, IDS[1:])
-    assert len(store.find("s")) == 3
+    assert len(found(store)) == 3
+
+
+def test_a_store_that_went_away_is_named_and_not_made_again(store):
+    """It may be a disk, and what lies under it is another one."""
+    store.open()
+    put(store)
+    shutil.rmtree(store.path)
+    for use in (
+        lambda: put(store),
+        lambda: store.claim("block"),
+        lambda: store.set_note("timings", "n", "1"),
+        store.open,
+    ):
+        with pytest.raises(RunError, match=f"cannot write to the store {store.path}"):
+            use()
+        assert not store.path.exists()
+    assert found(store) == {}
+    store.claims.release("block")
+    store.claims.renew(["block"])
+    store.claims.close()
+    assert not store.path.exists()
 
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path):
@@ -270,118 +219,11 @@ def test_a_read_only_folder_says_so_and_can_be_read(store, monkeypatch):
     put(store, IDS[:1])
 
     def refuse(path, mode):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        if "w" in mode:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return open(path, mode)
 
     monkeypatch.setattr(module, "open", refuse, raising=False)
     with pytest.raises(RunError, match=r"cannot write to the store .* Permission denied"):
         put(store, IDS[1:])
-    assert list(Store(store.path).find("s")) == IDS[:1]
-
-
-@pytest.mark.parametrize("spoil", [truncated, pickled_well])
-def test_an_unsound_file_of_a_read_only_store_is_named_and_not_loaded(
-    store, tmp_path, monkeypatch, spoil
-):
-    put(store, IDS[:1])
-    bad = spoil(put(store, IDS[1:]), tmp_path)
-
-    def refuse(*args):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(os, "replace", refuse)
-    fresh = Store(store.path)
-    assert list(fresh.find("s")) == IDS[:1]
-    (line,) = fresh.quarantined
-    assert bad.name in line
-
-
-# -------------------------------------------------------------------------------- claims
-
-
-def written(store: Store, **changes) -> Path:
-    """A claim on "chunk" as another owner would have written it."""
-    assert store.claim("chunk")
-    path = store.path / "claims" / "chunk"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    return path
-
-
-def dead_process() -> int:
-    child = multiprocessing.get_context("spawn").Process(target=time.time)
-    child.start()
-    child.join()
-    assert child.pid
-    return child.pid
-
-
-def test_a_claim_is_exclusive_until_it_is_released(store):
-    assert store.claim("chunk")
-    assert not store.claim("chunk")
-    assert not Store(store.path).claim("chunk")
-    assert store.claim("other")
-    store.release("chunk")
-    assert Store(store.path).claim("chunk")
-    store.release("never claimed")
-
-
-def test_one_of_many_gets_a_claim(store):
-    barrier, got = threading.Barrier(8), []
-
-    def ask():
-        barrier.wait()
-        got.append(Store(store.path).claim("chunk"))
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(got) == [False] * 7 + [True]
-
-
-def test_a_dead_owner_s_claim_is_taken_over(store):
-    path = written(store, pid=dead_process())
-    assert store.claim("chunk")
-    assert json.loads(path.read_text())["pid"] == os.getpid()
-
-
-@pytest.mark.parametrize("changes", [{"boot": "an earlier one"}, {"started": "another time"}])
-def test_a_claim_from_before_a_reboot_or_of_a_reused_number_is_taken_over(store, changes):
-    written(store, **changes)
-    assert store.claim("chunk")
-
-
-def test_a_living_owner_s_claim_is_respected(store):
-    written(store, pid=os.getppid(), started=module._started(os.getppid()))
-    assert not store.claim("chunk")
-
-
-def test_an_owner_on_another_machine_lives_while_the_claim_is_renewed(store):
-    path = written(store, host="elsewhere", pid=1)
-    assert not store.claim("chunk")
-    long_ago = time.time() - 2 * module.STALE_CLAIM_SECONDS
-    os.utime(path, (long_ago, long_ago))
-    store.renew("chunk")
-    assert not store.claim("chunk")
-    os.utime(path, (long_ago, long_ago))
-    assert store.claim("chunk")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "{}",
-        '{"host": 3}',
-        '{"pid": "x"}',
-        "[]",
-        "7",
-    ],
-)
-def test_a_broken_claim_is_respected_for_a_moment_and_then_taken_over(store, text):
-    path = written(store)
-    path.write_text(text)
-    assert not store.claim("chunk")
-    os.utime(path, (1, 1))
-    assert store.claim("chunk")
+    assert list(found(Store(store.path))) == IDS[:1]

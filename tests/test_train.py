@@ -99,6 +99,13 @@ def ladder(narrowest, shrink=4):
     return mock.patch.multiple(lanes, NARROWEST=narrowest, SHRINK=shrink)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def narrow():
+    """The numbers below are for lanes packed in quarters, down to 32."""
+    with ladder(32):
+        yield
+
+
 def count_widths(calls, x):
     """Within a `step`: notes how many lanes take it, and gives x back."""
 

@@ -16,10 +16,12 @@ import jax
 import numpy as np
 import xarray as xr
 
-from provingground import grid, plot
-from provingground.engine import Job, data_of, lowered_hash, probe_dims
+from provingground import dispatch, grid, plot
+from provingground.engine import Job
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
+from provingground.programs import data_of, lowered_hash, probe_dims
+from provingground.refine import stages
 from provingground.results import dataset
 from provingground.store import Store
 from provingground.study import Experiment, Scale, Study, Verdict, judge
@@ -147,7 +149,8 @@ def run(
         seeds: how many seeds, or which.
         lanes: trainings per call (default: by rule and measurement).
         store: a folder (default: `$PROVING_STORE`, else the user's data folder).
-        executor: any `concurrent.futures.Executor` of threads (default: one per core).
+        executor: any `concurrent.futures.Executor` (default: a thread per core); one of other
+            processes, such as Dask's (see `cluster`), is sent the names of study and settings.
         progress: True for a bar, False for none, or a function of (done, total, what).
         settings: parameters to fix (one value) or sweep (a list).
 
@@ -172,7 +175,8 @@ def finish(
 ) -> xr.Dataset:
     """Runs what a planned sweep still misses, and returns its Dataset."""
     with _reporting(progress, f"{planned.study.name}/{planned.sweep.experiment.name}") as tell:
-        planned.run(executor, tell)
+        for _ in stages(planned):
+            dispatch.run(planned, executor, tell)
     return dataset(planned)
 
 
@@ -186,7 +190,7 @@ def load(
     **settings: Any,
 ) -> xr.Dataset:
     """Like `run`, from stored results alone: nothing is traced or trained."""
-    return dataset(
+    return stored(
         job(
             target,
             experiment,
@@ -197,6 +201,14 @@ def load(
             settings=settings,
         )
     )
+
+
+def stored(planned: Job) -> xr.Dataset:
+    """What is stored of a planned sweep."""
+    for _ in stages(planned):
+        if not planned.stored()[planned.wanted].all():
+            break
+    return dataset(planned)
 
 
 def check(
@@ -308,9 +320,9 @@ def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell:
                 raise InputError(f"{name} = {wanted} is not on the axis: {labels}")
     settings = json.loads(ds.attrs["settings"]) | where
     sweep = grid.plan(owner, which, ds.attrs["scale"], settings, [seed])
-    point = sweep.points()[0]
+    point = next(sweep.points())
     simulator = owner.simulators[point.program.simulator]
-    data = data_of(owner, point.program)
+    data = data_of(owner, point.program.data)
     if lowered_hash(owner, point) not in ds.attrs["fingerprint"]:
         raise InputError(
             f"the Dataset was computed by another version of {owner.name} (or of jax); "

@@ -5,10 +5,12 @@ Nothing slow is imported before a command needs it, so that `proving --help` ans
 
 import json
 import os
+import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +19,7 @@ import typer
 import typer.core
 
 from provingground import __version__
-from provingground.errors import InputError, RunError
+from provingground.errors import InputError, RunError, Terminated
 
 if TYPE_CHECKING:
     from provingground.store import Store
@@ -30,9 +32,9 @@ class Commands(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             _say("proving: interrupted; finished cells are stored, run again to go on")
-            raise typer.Exit(130) from None
+            raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
 
 
 app = typer.Typer(
@@ -74,6 +76,22 @@ LanesOption = Annotated[
 ]
 HeadlineOption = Annotated[
     bool, typer.Option("--headline", help="Only the first experiment of each study.")
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(help="Worker processes on this machine (Dask). Default: threads.",
+                 show_default=False),
+]  # fmt: skip
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Use the workers of a running Dask scheduler, such as tcp://host:8786.",
+        show_default=False,
+    ),
+]
+DashboardOption = Annotated[
+    bool, typer.Option("--dashboard", help="With --workers: Dask's dashboard on port 8787.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Allow more than a million cells.")]
 
@@ -160,7 +178,6 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     from rich.table import Table
 
     from provingground import api
-    from provingground.machine import device_name, workers
 
     job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
     sweep, out = job.sweep, _console()
@@ -180,7 +197,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     forecast = job.forecast(measure=True)
     out.print(
         f"\n{forecast.cells} cells, {forecast.stored} stored; {forecast.programs} programs to "
-        f"compile, {forecast.lanes} lanes, {workers()} workers on {device_name()}; about "
+        f"compile, {forecast.lanes} lanes at once on {job.where}; about "
         f"{_duration(forecast.seconds)} and {forecast.memory / 2**20:.0f} MiB for the rest"
     )
     if forecast.stored < forecast.cells:
@@ -189,7 +206,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
             table.add_row(c.name, c.source, _bound(c.within), c.says)
         out.print("\n", table)
         return
-    verdicts = api.verdicts(sweep.study, sweep.experiment, api.dataset(job))
+    verdicts = api.verdicts(sweep.study, sweep.experiment, api.stored(job))
     _print_verdicts(verdicts)
     for v in (v for v in verdicts if v.verdict == "unknown"):
         need = v.seeds_needed
@@ -238,6 +255,9 @@ def run(
     set_: SetOption = None,
     seeds: SeedsOption = None,
     lanes: LanesOption = None,
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
+    dashboard: DashboardOption = False,
     store: StoreOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the Dataset to this netCDF file.", show_default=False)
@@ -256,7 +276,8 @@ def run(
         f"programs" + (f", about {_duration(forecast.seconds)}" if forecast.seconds else "")
     )
     start = time.perf_counter()
-    ds = api.finish(job)
+    with _workers(workers, scheduler, dashboard) as executor:
+        ds = api.finish(job, executor=executor)
     _report_quarantine(job.store)
     _say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
     if ds.attrs["diverged"]:
@@ -276,6 +297,9 @@ def check(
     set_: SetOption = None,
     seeds: SeedsOption = None,
     lanes: LanesOption = None,
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
+    dashboard: DashboardOption = False,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     save: Annotated[
@@ -288,24 +312,25 @@ def check(
     """
     from provingground import api
     from provingground.atlas.records import verdict_record
-    from provingground.machine import device_name
+    from provingground.machine import here
 
     api.enough_seeds(seeds)
     _can_write(save)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
     start = time.perf_counter()
     verdicts, provenance = [], {}
-    for owner, experiment in chosen:
-        job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, store, False)
-        ds = api.finish(job)
-        _report_quarantine(job.store)
-        verdicts += api.verdicts(owner, experiment, ds)
-        provenance[f"{owner.name}/{experiment.name}"] = dict(ds.attrs)
+    with _workers(workers, scheduler, dashboard) as executor:
+        for owner, experiment in chosen:
+            job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, store, False)
+            ds = api.finish(job, executor=executor)
+            _report_quarantine(job.store)
+            verdicts += api.verdicts(owner, experiment, ds)
+            provenance[f"{owner.name}/{experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
         verdicts,
         scale=scale,
         seconds=round(time.perf_counter() - start, 3),
-        device=device_name(),
+        device=here().device,
     )
     if save is not None:
         saved = record | {"provenance": provenance}
@@ -336,7 +361,7 @@ def figure(
         raise unknown("image format", out.suffix, kinds)
     _can_write(out)
     job = _job(target, scale, set_, seeds, None, store, True, trace=False)
-    ds = api.dataset(job)
+    ds = api.stored(job)
     if ds.attrs["missing"]:
         raise RunError(
             f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
@@ -469,6 +494,26 @@ def _job(
     )
 
 
+@contextmanager
+def _workers(count: int | None, scheduler: str | None, dashboard: bool) -> Iterator[Any]:
+    """The executor that the options ask for; None for threads of this process."""
+    if count is not None and scheduler is not None:
+        raise InputError("--workers starts a cluster and --scheduler names one: give one of them")
+    if count is None and scheduler is None:
+        yield None
+        return
+    from provingground import cluster
+
+    if scheduler is not None:
+        with cluster.connected(scheduler) as executor:
+            yield executor
+    else:
+        with cluster.local(count or 0, dashboard=dashboard) as executor:
+            if dashboard:
+                _say("dashboard: http://127.0.0.1:8787")
+            yield executor
+
+
 def _settings(
     given: list[str] | None, table: Any, parse: Callable[..., Any], axes: Any = ()
 ) -> dict[str, Any]:
@@ -549,10 +594,20 @@ def _report_quarantine(store: "Store") -> None:
         _say(f"quarantined {line}")
 
 
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
 def main() -> None:
     """The entry point: exit code 2 for bad input, 3 for a failed run (1 is a check's verdict)."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
+        return
+    except SystemExit as end:
+        if end.code not in (130, 143):
+            raise
+        code = int(end.code)
     except InputError as error:
         _say(f"proving: {error}")
         sys.exit(2)
@@ -565,6 +620,10 @@ def main() -> None:
     except Exception:
         traceback.print_exc()
         sys.exit(3)
+    # Interrupted: threads may be deep in a training, which nothing can break off but the end.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

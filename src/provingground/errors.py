@@ -18,3 +18,7 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     near = get_close_matches(name, names, n=1, cutoff=0.4)
     hint = f"; did you mean '{near[0]}'?" if near else "."
     return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names) or 'none'}.")
+
+
+class Terminated(KeyboardInterrupt):
+    """Another process (a scheduler that wants the machine back) asked this one to end soon."""

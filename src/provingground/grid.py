@@ -12,7 +12,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from provingground.errors import InputError, unknown
 from provingground.keys import seed_key
-from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes
+from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes, traced
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
@@ -50,6 +52,29 @@ class Point(NamedTuple):
     config: Any
 
 
+class Group(NamedTuple):
+    """Points that share a program: their numbers in the grid, and their traced values."""
+
+    program: Program
+    config: Any  # of the first point; it has the structure of all
+    points: NDArray[np.int32]
+    values: NDArray[np.float64]  # (points, traced parameters)
+
+    def configs(self, rows: Any) -> Any:
+        """The Configs of some points as one Config of arrays."""
+        leaves, structure = jax.tree.flatten(self.config)
+        kinds = (
+            type(v)
+            if isinstance(v, bool)
+            else np.int32
+            if isinstance(v, int)
+            else self.program.precision
+            for v in leaves
+        )
+        columns = self.values[rows].T
+        return structure.unflatten([c.astype(k) for c, k in zip(columns, kinds, strict=True)])
+
+
 class Axis(NamedTuple):
     """One dimension of the resulting Dataset. `settings` are those of each of its points."""
 
@@ -72,13 +97,28 @@ class Sweep:
 
     @property
     def cells(self) -> int:
-        return math.prod(len(a.labels) for a in self.axes) * len(self.seeds)
+        return math.prod(self.shape) * len(self.seeds)
 
-    def points(self) -> list[Point]:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(a.labels) for a in self.axes)
+
+    def points(self) -> Iterator[Point]:
         """The points in grid order. Neighbours along the last axis stay together."""
+        return map(self._point, itertools.product(*map(range, self.shape)))
+
+    def groups(self) -> list["Group"]:
+        """The points by program, as arrays: a Config lives no longer than it takes to read it."""
+        found: dict[Program, tuple[Any, array[int], array[float]]] = {}
+        for number, (program, config) in enumerate(self.points()):
+            if program not in found:
+                found[program] = config, array("i"), array("d")
+            _, numbers, values = found[program]
+            numbers.append(number)
+            values.extend(getattr(config, name) for name in traced(config))
         return [
-            self._point(index)
-            for index in itertools.product(*(range(len(a.labels)) for a in self.axes))
+            Group(program, config, np.array(numbers), np.array(values).reshape(len(numbers), -1))
+            for program, (config, numbers, values) in found.items()
         ]
 
     def _point(self, index: tuple[int, ...]) -> Point:
@@ -161,8 +201,9 @@ def plan(
     chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
     if not chosen:
         raise InputError(f"seeds = {count} is not allowed: at least one seed is needed")
-    if len(set(chosen)) < len(chosen) or not all(isinstance(s, int) and s >= 0 for s in chosen):
-        raise InputError(f"seeds = {count} is not allowed: different whole numbers from 0")
+    whole = all(isinstance(s, int) and 0 <= s < 2**31 for s in chosen)
+    if len(set(chosen)) < len(chosen) or not whole:
+        raise InputError(f"seeds = {count} is not allowed: different whole numbers from 0 to 2^31")
     sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen, table)
     sweep._point((0,) * len(axes))
     return sweep
@@ -342,18 +383,24 @@ def typed(tree: Any, precision: str) -> Any:
     return jax.tree.map(cast, tree)
 
 
-def point_digest(study: Study, point: Point, fingerprint: str, data_digest: str) -> str:
-    """The identity of a point; `cell_ids` adds the seeds."""
-    program = point.program
-    config = {n: getattr(point.config, n) for n in pars(point.config)}
-    return _sha(
-        [study.name, program.simulator, program.precision, config, fingerprint, data_digest]
-    )
-
-
-def cell_ids(digest: str, seeds: Sequence[int]) -> list[str]:
-    """The identities of the cells of one point."""
-    return [hashlib.sha256(f"{digest}/{seed}".encode()).hexdigest()[:32] for seed in seeds]
+def cell_ids(
+    study: Study, group: Group, fingerprint: str, data_digest: str, seeds: Sequence[int]
+) -> NDArray[np.bytes_]:
+    """The identities of the cells of a group, as (points, seeds)."""
+    program = group.program
+    names = traced(group.config)
+    shared = [study.name, *program[:2], program.shape, names, fingerprint, data_digest]
+    start = hashlib.sha256(_sha(shared).encode())
+    numbers = [seed.to_bytes(8, "little") for seed in seeds]
+    found = np.empty((len(group.points), len(seeds)), "S32")
+    for i, values in enumerate((group.values + 0.0).astype("<f8")):  # no negative zero
+        point = start.copy()
+        point.update(values.tobytes())
+        for j, number in enumerate(numbers):
+            cell = point.copy()
+            cell.update(number)
+            found[i, j] = cell.hexdigest()[:32]
+    return found
 
 
 def digest_of_data(data: Any) -> str:

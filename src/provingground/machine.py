@@ -3,6 +3,7 @@
 import os
 import platform
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -10,28 +11,48 @@ import numpy as np
 from provingground import __version__
 
 
-def workers() -> int:
-    """Threads that each pull blocks: one per core on a CPU, two on a GPU to keep it busy."""
-    if jax.default_backend() != "cpu":
-        return 2
+class Machine(NamedTuple):
+    """Where trainings run."""
+
+    backend: str
+    device: str  # the accelerator's name, or the processor's with the number of its cores
+    devices: int  # that share the lanes of a call
+    workers: int  # calls at a time
+
+    def __str__(self) -> str:
+        many = f"{self.devices} x " if self.devices > 1 else ""
+        calls = "call" if self.workers == 1 else "calls"
+        return f"{many}{self.device}, {self.workers} {calls} at a time"
+
+
+def here() -> Machine:
+    """This machine, as this process may use it."""
+    device = jax.local_devices()[0]
+    model = _proc("cpuinfo", "model name") or platform.machine()
+    name = f"{model} ({cores()} cores)" if device.platform == "cpu" else device.device_kind
+    return Machine(device.platform, name, jax.local_device_count(), workers())
+
+
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def device_name() -> str:
-    """The accelerator's name, or the processor's with the number of cores in use."""
-    kind = jax.devices()[0].device_kind
-    if kind != "cpu":
-        return kind
-    model = _proc("cpuinfo", "model name") or platform.machine()
-    return f"{model} ({workers()} cores)"
+def workers() -> int:
+    """Threads that each pull blocks: one per core on a CPU, two on a GPU to keep it busy.
+
+    A call that is shared by several devices of a CPU keeps as many cores busy.
+    """
+    if jax.default_backend() != "cpu":
+        return 2
+    return max(1, cores() // jax.local_device_count())
 
 
 def free_memory() -> float:
-    """Bytes that a call may count on."""
-    if stats := jax.devices()[0].memory_stats():
+    """Bytes that a call may count on, on each device."""
+    if stats := jax.local_devices()[0].memory_stats():
         return stats["bytes_limit"] - stats["bytes_in_use"]
     available = _proc("meminfo", "MemAvailable")
-    return float(available.split()[0]) * 1024 / workers() if available else float("inf")
+    return float(available.split()[0]) * 1024 / cores() if available else float("inf")
 
 
 def _proc(file: str, name: str) -> str:
@@ -52,11 +73,12 @@ def keep_compiled_programs(folder: Path) -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-def provenance() -> dict[str, str]:
+def provenance(machine: Machine) -> dict[str, str]:
     return {
         "version": __version__,
         "jax": jax.__version__,
         "numpy": np.__version__,
-        "device": device_name(),
-        "backend": jax.default_backend(),
+        "device": machine.device,
+        "devices": str(machine.devices),
+        "backend": machine.backend,
     }

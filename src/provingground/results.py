@@ -1,12 +1,16 @@
 """Cells of a store as one labelled Dataset."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from provingground.engine import Job, probe_dims
+from provingground.engine import Job
+from provingground.errors import RunError
+from provingground.programs import probe_dims
+from provingground.store import Chunk
 
 
 def dataset(job: Job) -> xr.Dataset:
@@ -16,32 +20,42 @@ def dataset(job: Job) -> xr.Dataset:
     becomes the coordinate. `diverged` marks trainings with a probe that is not finite.
     """
     sweep = job.sweep
-    found = job.store.find(sweep.study.name)
-    outer = (*(len(a.labels) for a in sweep.axes), len(sweep.seeds))
-    ids = [cell for point in job.ids for cell in point]
-    rows: dict[Any, tuple[list[int], list[int]]] = {}
-    chunks = {}
-    for i, cell in enumerate(ids):
-        if cell in found:
-            chunk, row = found[cell]
-            chunks[chunk.path] = chunk
-            at, taken = rows.setdefault(chunk.path, ([], []))
-            at.append(i)
-            taken.append(row)
-
-    names = {p.program.simulator for p in job.points}
+    outer = (*sweep.shape, len(sweep.seeds))
+    ids = job.ids.ravel()
+    index = job.store.look(sweep.study.name)
+    wanted = np.repeat(job.wanted, len(sweep.seeds))
+    file, row = index.where(ids)
+    file[~wanted] = -1  # what another experiment left there does not count
+    names = {g.program.simulator for g in job.groups}
     dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
-    missing = len(ids) - sum(len(at) for at, _ in rows.values())
+    found = np.zeros(len(ids), bool)
+    about = []
     flat: dict[str, np.ndarray] = {}
-    for path, (at, taken) in rows.items():
+    for number in np.unique(file[file >= 0]):
+        at = np.flatnonzero(file == number)
+        chunk = job.store.read(sweep.study.name, index.files[number])
+        if chunk is None:  # set aside since
+            continue
+        if wrong := _misfit(chunk, dims):
+            job.store.quarantine(chunk.path, wrong)
+            continue
+        about.append(chunk.about)
+        found[at] = True
         for name in dims:
-            values = chunks[path].probes[name][taken]
+            values = chunk.probes[name][row[at]]
             if name not in flat:
-                kind = np.result_type(values.dtype, np.float32) if missing else values.dtype
-                blank = np.nan if missing else 0
-                flat[name] = np.full((len(ids), *values.shape[1:]), blank, kind)
+                flat[name] = np.zeros((len(ids), *values.shape[1:]), values.dtype)
+            if flat[name].shape[1:] != values.shape[1:]:
+                raise RunError(
+                    f"{name} has another shape in {chunk.path} than in the files before it; "
+                    "remove the one that is wrong"
+                )
             flat[name] = flat[name].astype(np.result_type(flat[name], values), copy=False)
             flat[name][at] = values
+    if not found.all():
+        for name, values in flat.items():
+            flat[name] = values.astype(np.result_type(values.dtype, np.float32))
+            flat[name][~found] = np.nan
 
     outer_dims = (*(a.name for a in sweep.axes), "seed")
     variables = {
@@ -50,9 +64,7 @@ def dataset(job: Job) -> xr.Dataset:
     finite = np.ones(len(ids), bool)
     for v in (v for v in flat.values() if v.dtype.kind == "f"):
         finite &= np.isfinite(v.reshape(len(ids), -1)).all(axis=1)
-    stored = np.zeros(len(ids), bool)
-    stored[[i for at, _ in rows.values() for i in at]] = True
-    diverged = stored & ~finite
+    diverged = found & ~finite
     variables["diverged"] = (outer_dims, diverged.reshape(outer))
 
     ds = xr.Dataset(variables, coords={a.name: list(a.labels) for a in sweep.axes})
@@ -67,15 +79,25 @@ def dataset(job: Job) -> xr.Dataset:
         "says": sweep.experiment.says,
         "scale": sweep.scale,
         "simulator": ", ".join(sorted(names)),
-        "precision": ", ".join(sorted({p.program.precision for p in job.points})),
+        "precision": ", ".join(sorted({g.program.precision for g in job.groups})),
         "settings": json.dumps(dict(sweep.fixed), default=str),
         "grid": json.dumps({a.name: list(a.labels) for a in sweep.axes}, default=str),
         "cells": len(ids),
-        "missing": missing,
+        "missing": int((wanted & ~found).sum()),
+        "skipped": int((~wanted).sum()),
         "diverged": int(diverged.sum()),
-        **_provenance(list(chunks.values())),
+        **_provenance(about),
     }
     return ds
+
+
+def _misfit(chunk: Chunk, dims: Mapping[str, Any]) -> str:
+    """What is wrong with a file that has not the probes of the study."""
+    for name, axes in dims.items():
+        probe = chunk.probes.get(name, np.array("none"))
+        if probe.dtype.kind not in "fi" or probe.ndim != 1 + len(axes):
+            return f"{name} is not the probe that it should be"
+    return ""
 
 
 def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
@@ -93,7 +115,7 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
     for par in job.sweep.table.values():
         if par.name in ds.coords:
             ds[par.name].attrs = {"long_name": par.says, "symbol": par.symbol}
-    for name in {p.program.simulator for p in job.points}:
+    for name in {g.program.simulator for g in job.groups}:
         simulator = job.study.simulators[name]
         for field in simulator.probes.__dataclass_fields__.values():
             if field.name in ds.variables and "says" in field.metadata:
@@ -102,11 +124,12 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
     ds["seed"].attrs = {"long_name": "seed", "symbol": ""}
 
 
-def _provenance(chunks: list[Any]) -> dict[str, Any]:
+def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:
     """Where the cells came from: joined, since they may come from several runs."""
-    about = [c.about for c in chunks]
+    keys = ("version", "jax", "numpy", "device", "devices", "backend", "lanes", "fingerprint")
     joined = {
-        key: ", ".join(sorted({str(a[key]) for a in about}))
-        for key in ("version", "jax", "numpy", "device", "backend", "lanes", "fingerprint")
+        key: ", ".join(sorted({n for a in about for n in str(a.get(key, "?")).split(", ")}))
+        for key in keys
     }
-    return {**joined, "seconds": float(sum(a["seconds"] for a in about))}
+    seconds = [s for a in about if isinstance(s := a.get("seconds"), (int, float))]
+    return {**joined, "seconds": float(sum(seconds))}

@@ -57,8 +57,14 @@ def _replicas(y: xr.DataArray, *dims: str) -> Floats:
 
     Row 0 is the mean over all seeds, row i the mean without the i-th.
     """
-    cells = _by_seed(y, *dims)
-    keep = np.vstack([np.ones(len(cells)), 1 - np.eye(len(cells))])
+    return means_without(_by_seed(y, *dims))
+
+
+def means_without(cells: Floats) -> Floats:
+    """Means over a first axis of seeds: row 0 over all of them, row i without the i-th."""
+    keep = np.ones((1, len(cells)))
+    if len(cells) > 1:
+        keep = np.vstack([keep, 1 - np.eye(len(cells))])
     return (np.tensordot(keep, cells, 1).T / keep.sum(axis=1)).T
 
 
@@ -405,11 +411,14 @@ def _crossings(
     if method == "logistic" and (not 0 < level < 1 or ((curves < 0) | (curves > 1)).any()):
         raise InputError("method 'logistic' takes rates from 0 to 1 and a level between them.")
 
+    # Places that no seed has a number for were not run (see `Refine`); NaN elsewhere is a failure.
+    curves = np.where(np.isnan(_by_seed(y, *of, along)).all(axis=0), np.inf, curves)
+
     def crossing(curve: Floats) -> float:
-        curve = _snap(curve, level)
-        if np.ptp(curve) > 0 and curve.min() <= level <= curve.max():  # False for NaN
-            return finders[method](u, curve, level)
-        return math.nan
+        at, curve = u[curve != np.inf], _snap(curve[curve != np.inf], level)
+        if curve.size and np.ptp(curve) > 0 and curve.min() <= level <= curve.max():
+            return finders[method](at, curve, level)
+        return math.nan  # also where there is a NaN
 
     return np.apply_along_axis(crossing, -1, curves)
 

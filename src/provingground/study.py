@@ -67,14 +67,10 @@ class Par:
 
     def check(self, given: Any) -> Any:
         """`given` as this parameter's type, or an `InputError` that says what is allowed."""
-        wrong = InputError(
-            f"{self.name} = {given!r} is not allowed: {self.name} ({self.says}) takes "
-            f"{self.allowed}."
-        )
         try:
             known = given if self.type in (bool, str) else self.type(given)
         except (TypeError, ValueError, OverflowError):
-            raise wrong from None
+            raise self._wrong(given) from None
         if (
             not isinstance(known, self.type)
             or (self.type is int and (isinstance(given, bool) or known != float(given)))
@@ -83,8 +79,14 @@ class Par:
             or (self.high is not None and known > self.high)
             or (self.choices is not None and known not in self.choices)
         ):
-            raise wrong
+            raise self._wrong(given)
         return known
+
+    def _wrong(self, given: Any) -> InputError:
+        return InputError(
+            f"{self.name} = {given!r} is not allowed: {self.name} ({self.says}) takes "
+            f"{self.allowed}."
+        )
 
 
 def par(
@@ -145,7 +147,8 @@ def config(cls: type[T]) -> type[T]:
         object.__setattr__(cfg, "_sizes", aux[1])
         return cfg
 
-    made.pars = table  # pyright: ignore
+    made.pars, made._traced = table, leaves  # pyright: ignore
+    made._counts = tuple((n, p.pad) for n, p in table.items() if p.pad)  # pyright: ignore
     jax.tree_util.register_pytree_node(made, flatten, unflatten)
     return made
 
@@ -153,6 +156,11 @@ def config(cls: type[T]) -> type[T]:
 def pars(cfg: Any) -> dict[str, Par]:
     """The parameters of a Config (class or record), by name, in the order of declaration."""
     return cfg.pars
+
+
+def traced(cfg: Any) -> tuple[str, ...]:
+    """The names of the parameters of a Config whose values share a compiled program."""
+    return cfg._traced
 
 
 def padded(count: int, pad: int) -> int:
@@ -167,9 +175,7 @@ def padded(count: int, pad: int) -> int:
 
 def sizes(cfg: Any) -> tuple[tuple[str, int], ...]:
     """The padded size of every count: given once a Config is traced, else from its values."""
-    return cfg._sizes or tuple(
-        (n, padded(getattr(cfg, n), p.pad)) for n, p in pars(cfg).items() if p.pad
-    )
+    return cfg._sizes or tuple((n, padded(getattr(cfg, n), pad)) for n, pad in cfg._counts)
 
 
 def size(cfg: Any, name: str) -> int:
@@ -402,13 +408,23 @@ class Simulator:
     says: str = ""
 
 
+class Refine(NamedTuple):
+    """Runs only what is needed to see where the seed-mean of a probe crosses a level along an
+    axis (see `refine`); the other cells of the grid stay NaN and are counted as skipped."""
+
+    axis: str
+    probe: str
+    level: float
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One figure or table: a grid of trainings, the claims about it, and how it is drawn.
 
     `grid` maps parameters to one value (fixed), several (an axis) or `cases`. It is the
     `paper` scale; `quick` overrides it (and `seeds`) for the default scale. `derive` computes
-    further settings of a point from those on the grid.
+    further settings of a point from those on the grid. With `refine` a boundary is traced by
+    bisection along one axis instead of filling the grid.
     """
 
     name: str
@@ -421,6 +437,7 @@ class Experiment:
     derive: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None
     simulator: str = ""
     data: str = ""
+    refine: Refine | None = None
     paper_only: bool = False
 
     def settings(self, scale: Scale) -> dict[str, Any]:

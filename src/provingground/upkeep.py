@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from provingground import engine
+from provingground import programs
 from provingground.errors import InputError
 from provingground.grid import Point, Program
 from provingground.store import Chunk, Store
@@ -42,15 +42,20 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     takes over the name, and so the results, of the old one.
     """
     groups: dict[tuple[Program, str], list[Chunk]] = {}
-    chunks = list(store.chunks(study.name))
-    for chunk in chunks:
-        name = _program(chunk), chunk.about["fingerprint"]
+    chunks = []
+    for chunk in store.chunks(study.name):
+        try:
+            name = _program(study, chunk), str(chunk.about["fingerprint"])
+        except (KeyError, TypeError, ValueError) as error:
+            store.quarantine(chunk.path, f"its record makes no sense ({error!r})")
+            continue
+        chunks.append(chunk)
         groups.setdefault(name, []).append(chunk)
     points = {name: _point(study, name[0], members[0], 0) for name, members in groups.items()}
     current = {
         program: known
         for (program, known), point in points.items()
-        if point is not None and engine.fingerprint(study, point, store) == known
+        if point is not None and programs.fingerprint(study, point, store) == known
     }
     stale = adopted = refused = 0
     for (program, known), members in groups.items():
@@ -60,7 +65,7 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
         stale += cells
         if not adopt:
             continue
-        name = engine.fingerprint_name(study, program) if points[program, known] else None
+        name = programs.fingerprint_name(study, program) if points[program, known] else None
         if name is None or program in current or not _agree(study, program, members):
             refused += cells
         else:
@@ -70,11 +75,15 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     return State(len(chunks), sum(len(c.cells) for c in chunks), stale, adopted, refused)
 
 
-def _program(chunk: Chunk) -> Program:
-    """The program of a chunk, from its JSON record."""
+def _program(study: Study, chunk: Chunk) -> Program:
+    """The program of a chunk, from its JSON record. Raises where that makes no sense."""
     p = chunk.about["program"]
     pairs = {k: tuple((n, v) for n, v in p[k]) for k in ("shape", "sizes")}
-    return Program(p["simulator"], p["precision"], p["data"], **pairs)
+    found = Program(p["simulator"], p["precision"], p["data"], **pairs)
+    hash(found)
+    if found.precision not in TOLERANCE or found.data not in ("", *study.data):
+        raise ValueError(f"{found.precision}, {found.data}")
+    return found
 
 
 def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | None:
@@ -88,7 +97,7 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
             if f"config_{name}" not in chunk.probes:
                 return None
             value = float(chunk.probes[f"config_{name}"][row])
-            settings[name] = int(value) if p.type is int else value
+            settings[name] = int(value) if p.type is int and value.is_integer() else value
     try:
         return Point(program, simulator.config(**settings))
     except (TypeError, InputError):
@@ -101,8 +110,9 @@ def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
     chosen = places[:: max(1, len(places) // CELLS_TO_RERUN)][:CELLS_TO_RERUN]
     for chunk, row in chosen:
         point = _point(study, program, chunk, row)
-        assert point is not None
-        again = engine.single(study, point, int(chunk.probes["config_seed"][row]))
+        if point is None or "config_seed" not in chunk.probes:
+            return False
+        again = programs.single(study, point, int(chunk.probes["config_seed"][row]))
         for name, value in again.items():
             close = name in chunk.probes and np.allclose(
                 np.asarray(value, float),

@@ -1,0 +1,217 @@
+"""Workers in other processes, on this machine or on a cluster, through Dask's executor.
+
+Names travel, not objects: a worker is sent the names of study, experiment and settings, plans the
+same sweep, checks that it comes to the same identities, and computes some blocks of it. Where it
+sees the store, it writes the chunk there itself, else it sends it back.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from provingground import grid, programs
+from provingground.errors import InputError, RunError
+from provingground.grid import Point
+from provingground.machine import Machine, here
+from provingground.store import Ids, Store
+
+if TYPE_CHECKING:
+    from provingground.engine import Block, Finished, Job
+
+SECONDS_TO_ANSWER = 20.0
+_CAPACITY: dict[int, tuple[float, int]] = {}
+_LOWERED: dict[tuple[int, int], str] = {}
+
+
+# ------------------------------------------------------------------ on the coordinator
+
+
+@contextmanager
+def local(workers: int, *, dashboard: bool = False) -> Iterator[Executor]:
+    """An executor of worker processes on this machine. A worker that dies is replaced.
+
+    Example:
+        `with cluster.local(4) as workers: pg.run("toy/risk", executor=workers)`
+    """
+    if workers < 1:
+        raise InputError(f"workers = {workers} is not allowed: whole numbers from 1")
+    distributed = _distributed()
+    with (
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:8787" if dashboard else None,
+            memory_limit=None,
+            silence_logs=50,
+            preload=[__name__],
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client.get_executor()
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[Executor]:
+    """An executor of the workers of a running Dask scheduler, such as `tcp://host:8786`.
+
+    For `tls://` addresses the certificates are those of Dask's configuration.
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
+    except (OSError, ValueError, TypeError) as error:
+        raise RunError(f"no scheduler answers at {scheduler}: {error}") from error
+    with client:
+        yield client.get_executor()
+
+
+def _distributed() -> Any:
+    try:
+        import dask.config
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            "workers in other processes need Dask: pip install 'provingground[cluster]'"
+        ) from error
+    # One task per worker at a time: what else it held would share the blame for its death.
+    dask.config.set(  # pyright: ignore[reportPrivateImportUsage]
+        {
+            "distributed.scheduler.worker-saturation": 1.0,
+            "distributed.scheduler.allowed-failures": 1,  # another chance comes from `dispatch`
+            "distributed.deploy.lost-worker-timeout": "1 day",  # a restart may be slow
+        }
+    )
+    return distributed
+
+
+def capacity(executor: Executor) -> int:
+    """How many batches an executor works on at once, asked every few seconds."""
+    if (fixed := getattr(executor, "_max_workers", None)) is not None:
+        return fixed
+    asked, known = _CAPACITY.get(id(executor), (-1e9, 0))
+    if time.monotonic() - asked > 5:
+        client = executor._client  # pyright: ignore[reportAttributeAccessIssue]
+        known = sum(client.nthreads().values())
+        _CAPACITY[id(executor)] = time.monotonic(), known
+    return known
+
+
+def machine(executor: Executor) -> Machine:
+    """What the workers run on; they are taken to be alike."""
+    one = executor.submit(here).result()
+    return one._replace(workers=max(1, capacity(executor)))
+
+
+def can_be_found(job: "Job") -> None:
+    """Refuses a study that a worker could not find by its name."""
+    from provingground import api
+
+    name = job.study.name
+    try:
+        found = api.study(name)
+    except InputError:
+        found = None
+    if found is not job.study:
+        raise InputError(
+            f"workers find a study by its name, and '{name}' is not this one: give it a name of "
+            "its own and list it by an entry point or --study-path"
+        )
+
+
+def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, claim: str) -> str:
+    """What a worker needs to know to compute some blocks of a job."""
+    sweep = job.sweep
+    program = job.groups[blocks[0].group].program
+    return json.dumps(
+        {
+            "studies": os.environ.get("PROVING_STUDIES", ""),
+            "plan": [sweep.study.name, sweep.experiment.name, sweep.scale],
+            "settings": {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}},
+            "seeds": sweep.seeds,
+            "blocks": [[b.group, b.rows.tolist(), b.seeds.tolist(), *b[3:]] for b in blocks],
+            "cells": cells.astype(str).tolist(),
+            "fingerprint": fingerprint,
+            "sources": programs.fingerprint_name(job.study, program),
+            "store": str(job.store.path.resolve()),
+            "claim": [claim, job.store.claims.holder(claim)],
+        }
+    )
+
+
+# ----------------------------------------------------------------------- on the worker
+
+
+def dask_setup(worker: Any) -> None:
+    """A worker of `local` leaves it to the coordinator what an interrupt from the keyboard means,
+    which the terminal sends to all of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def work(text: str) -> "Finished":
+    """Computes the blocks of an order."""
+    from provingground.engine import Block
+
+    order = json.loads(text)
+    claim, holder = order["claim"]
+    store = Store(Path(order["store"]))
+    shared = bool(holder) and store.claims.holder(claim) == holder
+    job = _job(
+        order["studies"],
+        json.dumps([order["plan"], order["settings"], order["seeds"]]),
+        str(store.path) if shared else None,
+    )
+    blocks = [
+        Block(group, np.array(rows, np.int32), np.array(seeds, np.int32), wide, deep)
+        for group, rows, seeds, wide, deep in order["blocks"]
+    ]
+    cells = np.array(order["cells"], "S32")
+    _check(job, blocks, cells, order)
+    finished = job.chunk(blocks, cells, order["fingerprint"])
+    if shared:
+        try:
+            store.put_packed(job.study.name, finished.content)
+            return finished._replace(content=b"")
+        except RunError:  # visible, but not writable from here
+            pass
+    return finished
+
+
+@cache
+def _job(studies: str, plan: str, store: str | None) -> "Job":
+    """The job of an order, kept for the next one."""
+    from provingground import api
+    from provingground.engine import Job
+
+    if studies:
+        os.environ["PROVING_STUDIES"] = studies
+    (name, experiment, scale), settings, seeds = json.loads(plan)
+    owner = api.study(name)
+    sweep = grid.plan(owner, owner.experiment(experiment), scale, settings, seeds, yes=True)
+    return Job(sweep, Store() if store is None else Store(Path(store)))
+
+
+def _check(job: "Job", blocks: Sequence["Block"], cells: Ids, order: dict[str, Any]) -> None:
+    """Refuses an order that means something else here than where it came from."""
+    group = job.groups[blocks[0].group]
+    known = order["fingerprint"]
+    if programs.fingerprint_name(job.study, group.program) != (order["sources"] or "unknown"):
+        name = id(job), blocks[0].group
+        if name not in _LOWERED:
+            _LOWERED[name] = programs.lowered_hash(job.study, Point(group.program, group.config))
+        if _LOWERED[name] != known:
+            raise RunError(f"a worker has another version of {job.study.name}, or of its libraries")
+    some = group._replace(points=group.points[blocks[0].rows], values=group.values[blocks[0].rows])
+    seeds = [job.sweep.seeds[i] for i in blocks[0].seeds]
+    mine = grid.cell_ids(job.study, some, known, job.data_digest, seeds).T.ravel()
+    if not np.array_equal(mine, cells[: len(mine)]):
+        raise RunError(f"a worker reads the settings or the data of {job.study.name} differently")

@@ -1,0 +1,260 @@
+"""Blocks -> batches -> any Executor -> store: claims, retries, progress, and how to stop."""
+
+import hashlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from typing import NamedTuple
+
+import numpy as np
+
+from provingground import cluster
+from provingground.engine import Block, Finished, Job, Timing, tune
+from provingground.errors import RunError, Terminated
+from provingground.store import Ids
+
+CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
+CHUNK_BYTES = 2**25
+RENEW_SECONDS = 60.0
+SECONDS_TO_END = 3.0  # after SIGTERM
+
+Progress = Callable[[int, int, str], None]
+
+
+class Batch(NamedTuple):
+    """Blocks of one program that one worker computes and one file holds."""
+
+    blocks: list[Block]
+    cells: list[Ids]  # of each block
+    alone: bool = False  # nothing else in work, to see whether it is what kills workers
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.cells))
+
+
+def run(job: Job, executor: Executor | None = None, progress: Progress | None = None) -> None:
+    """Computes and stores what is missing. Finished blocks are never computed again.
+
+    Work goes to threads of this process, or to another executor's processes, which are sent
+    names (see `cluster`). Interrupted once, it finishes what is in work; twice, it stops at once.
+    """
+    work = _Work(job, executor, progress or (lambda done, total, what: None))
+    try:
+        work.until_done()
+    except KeyboardInterrupt as stop:
+        work.finish_flying(SECONDS_TO_END if isinstance(stop, Terminated) else None)
+        raise
+    finally:
+        work.leave()
+    work.report()
+
+
+class _Work:
+    def __init__(self, job: Job, executor: Executor | None, tell: Progress) -> None:
+        self.job, self.tell = job, tell
+        self.own = executor is None
+        self.remote = executor is not None and not isinstance(executor, ThreadPoolExecutor)
+        job.store.open()
+        if self.remote:
+            assert executor is not None
+            cluster.can_be_found(job)
+            tell(0, job.sweep.cells, "waiting for a worker")
+            job.machine = cluster.machine(executor)
+        elif job.lanes is None:
+            tune(job)
+        self.pool = executor or ThreadPoolExecutor(job.where.workers)
+        self.queue = deque(job.missing())
+        self.total = sum(b.cells for b in self.queue)
+        self.suspects: deque[Block] = deque()  # of having killed a worker
+        self.elsewhere: list[Block] = []  # in work by other processes
+        self.flying: dict[Future[Finished], Batch] = {}
+        self.claimed: set[str] = set()
+        self.spent: dict[int, list[float]] = {}  # by group: seconds, cells, bytes, memory
+        self.failed: list[tuple[Block, Exception]] = []
+        self.done = 0
+        self.over = threading.Event()
+        threading.Thread(target=self._renew, daemon=True).start()
+
+    def until_done(self) -> None:
+        self.tell(0, self.total, "compiling")
+        while self.queue or self.suspects or self.elsewhere or self.flying:
+            self._submit()
+            if self.flying:
+                done, _ = wait(self.flying, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._collect(future)
+            elif self.elsewhere and not self.queue:
+                self.tell(self.done, self.total, "waiting for another process")
+                self._look_elsewhere()
+
+    # -------------------------------------------------------------------- giving out
+
+    def _submit(self) -> None:
+        while self.queue and len(self.flying) <= self._capacity():
+            if batch := self._claimed(self._next()):
+                self._send(batch)
+        if self.suspects and not self.queue and not self.flying:
+            block = self.suspects.popleft()
+            self._send(Batch([block], [self.job.cells(block)], alone=True))
+
+    def _capacity(self) -> int:
+        """How many batches are in work, beside one that waits."""
+        return cluster.capacity(self.pool) if self.remote else self.job.where.workers
+
+    def _next(self) -> list[Block]:
+        """Blocks of one program that together take about a second, fewer towards the end."""
+        first = self.queue.popleft()
+        count = 1
+        if known := self.spent.get(first.group):
+            seconds, cells, size, _ = known
+            share = first.cells / cells
+            fair = len(self.queue) // (2 * self._capacity() or 1)
+            long, large = CHUNK_SECONDS / (seconds * share + 1e-9), CHUNK_BYTES / (size * share + 1)
+            count = int(min(long, large, fair))
+        taken = [first]
+        while len(taken) < count and self.queue and self.queue[0].group == first.group:
+            taken.append(self.queue.popleft())
+        return taken
+
+    def _claimed(self, blocks: list[Block]) -> Batch | None:
+        """Those blocks that no other process has, and that none has stored meanwhile."""
+        mine: list[tuple[Block, Ids]] = []
+        for block in blocks:
+            cells = self.job.cells(block)
+            if self.job.store.claim(_name(cells)):
+                self.claimed.add(_name(cells))
+                mine.append((block, cells))
+            else:
+                self.elsewhere.append(block)
+        if not mine:
+            return None
+        self.job.store.look(self.job.study.name)
+        left = []
+        for block, cells in mine:
+            if self.job.stored(cells).all():
+                self._finished([cells])
+            else:
+                left.append((block, cells))
+        return Batch([b for b, _ in left], [c for _, c in left]) if left else None
+
+    def _send(self, batch: Batch) -> None:
+        cells = np.concatenate(batch.cells)
+        known = self.job.fingerprints[batch.blocks[0].group]
+        try:
+            if self.remote:
+                order = cluster.order(self.job, batch.blocks, cells, known, _name(batch.cells[0]))
+                future = self.pool.submit(cluster.work, order)
+            else:
+                future = self.pool.submit(self.job.chunk, batch.blocks, cells, known)
+        except BrokenExecutor as error:
+            raise RunError(f"the workers are gone: {error}. Finished cells are stored.") from error
+        self.flying[future] = batch
+
+    # ------------------------------------------------------------------- taking back
+
+    def _collect(self, future: Future[Finished]) -> None:
+        batch = self.flying.pop(future)
+        try:
+            finished = future.result()
+        except RunError:
+            raise
+        except (Exception, CancelledError) as error:
+            self._failed(batch, error)
+            return
+        if finished.content:
+            self.job.store.put_packed(self.job.study.name, finished.content)
+        known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
+        for i, more in enumerate((finished.seconds, batch.size, finished.size)):
+            known[i] += more
+        known[3] = max(known[3], finished.memory)
+        self._finished(batch.cells)
+        self.tell(self.done, self.total, "training")
+
+    def _finished(self, blocks: Iterable[Ids]) -> None:
+        for cells in blocks:
+            self.done += len(cells)
+            self._release(_name(cells))
+
+    def _failed(self, batch: Batch, error: BaseException) -> None:
+        """A batch that failed is tried again block by block; one that may have killed its worker
+        alone, since whatever else was on that worker is under the same suspicion."""
+        killed = isinstance(error, (BrokenExecutor, CancelledError)) or _is_killed(error)
+        if (killed and not batch.alone) or len(batch.blocks) > 1:
+            self.suspects.extend(batch.blocks)
+        else:
+            self.failed.append((batch.blocks[0], error))  # pyright: ignore[reportArgumentType]
+            self._release(_name(batch.cells[0]))
+
+    def _look_elsewhere(self) -> None:
+        """Blocks of other processes: done by now, still theirs, or given up and so ours."""
+        time.sleep(0.3)
+        looked, self.elsewhere = self.elsewhere, []
+        for block in looked:
+            cells = self.job.cells(block)
+            if self.job.stored(cells).all():
+                self.done += len(cells)
+            elif batch := self._claimed([block]):
+                self._send(batch)
+
+    def report(self) -> None:
+        """Keeps the timings, and speaks of what failed."""
+        for group, (seconds, cells, _, memory) in self.spent.items():
+            self.job.remember(self.job.groups[group].program, Timing(seconds / cells, int(memory)))
+        if self.failed:
+            block, error = self.failed[0]
+            program = self.job.groups[block.group].program
+            raise RunError(
+                f"{sum(b.cells for b, _ in self.failed)} of {self.total} cells failed, all others "
+                f"are stored. The first: {program.simulator} with {dict(program.shape)}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    # ---------------------------------------------------------------------- stopping
+
+    def finish_flying(self, seconds: float | None) -> None:
+        """Waits for what is in work, not longer than so many seconds, and stores it."""
+        for future in list(self.flying):
+            if future.cancel():
+                del self.flying[future]
+        self.tell(self.done, self.total, "finishing what is in work, interrupt again to stop")
+        done, _ = wait(self.flying, timeout=seconds)
+        for future in done:
+            self._collect(future)
+
+    def leave(self) -> None:
+        self.over.set()
+        for future in self.flying:
+            future.cancel()
+        for name in list(self.claimed):
+            self._release(name)
+        self.job.store.claims.close()
+        if self.own:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+
+    def _release(self, name: str) -> None:
+        self.claimed.discard(name)
+        self.job.store.claims.release(name)
+
+    def _renew(self) -> None:
+        while not self.over.wait(RENEW_SECONDS):
+            self.job.store.claims.renew(list(self.claimed))
+
+
+def _name(cells: Ids) -> str:
+    """Under which name a block is claimed."""
+    return hashlib.sha256(cells.tobytes()).hexdigest()[:32]
+
+
+def _is_killed(error: BaseException) -> bool:
+    return type(error).__name__ == "KilledWorker"  # of Dask, which need not be installed

@@ -1,0 +1,244 @@
+"""Programs: one `simulate` for many lanes, compiled once per width, called, and fingerprinted.
+
+Points of one seed share whatever depends on the seed alone (the batch axis of the key stays
+away), so weights and data are drawn once for all lanes.
+"""
+
+import hashlib
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from numpy.typing import NDArray
+
+from provingground import grid
+from provingground.errors import RunError
+from provingground.grid import Point, Program
+from provingground.keys import seed_key
+from provingground.machine import free_memory, keep_compiled_programs, out_of_memory
+from provingground.store import Store
+from provingground.study import Study
+from provingground.train import LaneMode, lanes_run
+
+# Measured. On CPUs level 1 compiles a quarter faster than the default and runs as fast. On an
+# H200 leaving out autotuning compiles four times faster (6 s for 26 s) and runs 10% slower.
+COMPILER: dict[LaneMode, dict[str, Any]] = {
+    "serial": {"xla_backend_optimization_level": 1},
+    "wide": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False},
+}
+MEMORY_SHARE = 0.5  # of what is free, for one call
+
+# Compiled programs of this process, so that a notebook that runs a sweep again compiles nothing.
+KEPT_PROGRAMS = 256
+_COMPILED: dict[Any, tuple[threading.Lock, list[Any]]] = {}
+_GUARD = threading.Lock()
+_FINGERPRINTS: dict[str | None, str] = {}
+
+
+class Lanes(NamedTuple):
+    """The arguments of one call: points times seeds, and the widths they are laid out for."""
+
+    configs: Any  # a Config of arrays (points,)
+    seeds: NDArray[np.int32]
+    wide: int  # of the program, which a last, short call need not fill
+    deep: int
+
+    @property
+    def points(self) -> int:
+        return len(jax.tree.leaves(self.configs)[0])
+
+    def halves(self) -> "tuple[int, Lanes, Lanes]":
+        """Cut along the axis (0 seeds, 1 points) that is returned with them."""
+        axis = 0 if len(self.seeds) > 1 else 1
+        count = len(self.seeds) if axis == 0 else self.points
+        parts = []
+        for part in (slice(0, count // 2), slice(count // 2, count)):
+            n = len(range(count)[part])
+            parts.append(
+                self._replace(seeds=self.seeds[part], deep=n)
+                if axis == 0
+                else self._replace(configs=_rows(self.configs, part), wide=n)
+            )
+        return axis, *parts
+
+
+def _rows(tree: Any, rows: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+@dataclass
+class Programs:
+    """The programs of a study on this machine, with the data they take."""
+
+    study: Study
+    data: Any
+    data_digest: str
+    mode: LaneMode
+    folder: Path  # of compiled programs
+    memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
+
+    def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
+        """Probes as (seeds, points, ...), and how many lanes were run at once.
+
+        Lanes that do not fit into memory together are run in halves.
+        """
+        try:
+            return self._call(program, lanes), lanes.wide * lanes.deep
+        except (MemoryError, jax.errors.JaxRuntimeError) as error:
+            if len(lanes.seeds) * lanes.points == 1 or not out_of_memory(error):
+                raise
+        axis, *halves = lanes.halves()
+        (first, most), (second, other) = (self.call(program, half) for half in halves)
+        return {n: np.concatenate([first[n], second[n]], axis) for n in first}, max(most, other)
+
+    def _call(self, program: Program, lanes: Lanes) -> dict[str, np.ndarray]:
+        points, seeds = lanes.points, len(lanes.seeds)
+        wide, deep = self._widths(lanes)
+        configs = _rows(lanes.configs, np.minimum(np.arange(wide), points - 1))
+        compiled = self.compiled(program, lanes)
+        with grid.precision_of(program.precision):
+            found = compiled(
+                configs, lanes.seeds[np.minimum(np.arange(deep), seeds - 1)], self.data
+            )
+        names = probe_dims(self.study.simulators[program.simulator].probes)
+        return {n: np.asarray(getattr(found, n))[:seeds, :points] for n in names}
+
+    def _widths(self, lanes: Lanes) -> tuple[int, int]:
+        """Points and seeds that are laid out: a multiple of the devices that share them."""
+        devices = jax.local_device_count()
+        if lanes.wide >= devices:
+            return -(-lanes.wide // devices) * devices, lanes.deep
+        return lanes.wide, -(-lanes.deep // devices) * devices
+
+    def compiled(self, program: Program, lanes: Lanes) -> Any:
+        """The compiled program of a width; compiled once, whichever thread asks first."""
+        simulate = self.study.simulators[program.simulator].simulate
+        widths = self._widths(lanes)
+        name = (simulate, self.study.name, program, self.data_digest, self.mode, widths)
+        with _GUARD:
+            lock, known = _COMPILED.setdefault(name, (threading.Lock(), []))
+            while len(_COMPILED) > KEPT_PROGRAMS:
+                del _COMPILED[next(iter(_COMPILED))]
+        with lock:
+            if not known:
+                known.append(self._compile(program, lanes.configs, *widths))
+            if needed := known[0].memory_analysis():
+                self.memory[program] = needed.temp_size_in_bytes
+            return known[0]
+
+    def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
+        keep_compiled_programs(self.folder)
+        with (
+            grid.precision_of(program.precision),
+            jax.default_matmul_precision("highest"),
+            lanes_run(self.mode),
+        ):
+            configs = _rows(configs, np.zeros(wide, int))
+            arguments = configs, np.zeros(deep, np.int32), self.data
+            lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
+            compiled = lowered.compile(compiler_options=COMPILER[self.mode])
+        needed = compiled.memory_analysis()
+        if needed is not None and needed.temp_size_in_bytes > MEMORY_SHARE * free_memory():
+            raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
+        return compiled
+
+    def _batch(self, program: Program, wide: int) -> Any:
+        """`simulate` for many lanes. Several devices share them, each with loops of its own."""
+        simulate = self.study.simulators[program.simulator].simulate
+
+        def batch(configs: Any, seeds: Any, data: Any) -> Any:
+            rest = () if data is None else (data,)
+
+            def of_seed(seed: Any) -> Any:
+                key = seed_key(self.study.name, seed)
+                return jax.vmap(lambda cfg: simulate(cfg, key, *rest))(configs)
+
+            return jax.vmap(of_seed)(seeds) if self.mode == "wide" else jax.lax.map(of_seed, seeds)
+
+        devices = jax.local_devices()
+        if len(devices) == 1:
+            return batch
+        points, seeds = ("lanes", None) if wide >= len(devices) else (None, "lanes")
+        return jax.shard_map(
+            batch,
+            mesh=Mesh(np.array(devices), ("lanes",)),
+            in_specs=(PartitionSpec(points), PartitionSpec(seeds), PartitionSpec()),
+            out_specs=PartitionSpec(seeds, points),
+            check_vma=False,
+        )
+
+
+def probe_dims(probes: type) -> dict[str, tuple[str, ...]]:
+    """The names of the dims of each probe, from its jaxtyping annotation."""
+    return {
+        name: tuple(kind.dim_str.split())
+        for name, kind in probes.__annotations__.items()
+        if hasattr(kind, "dim_str")
+    }
+
+
+def data_of(study: Study, name: str) -> Any:
+    """The data set that a program takes, or None."""
+    return study.data[name]() if name else None
+
+
+def single(study: Study, point: Point, seed: int) -> dict[str, np.ndarray]:
+    """The probes of one cell, run by itself."""
+    simulator = study.simulators[point.program.simulator]
+    data = data_of(study, point.program.data)
+    with grid.precision_of(point.program.precision), jax.default_matmul_precision("highest"):
+        config = grid.typed(point.config, point.program.precision)
+        rest = () if data is None else (data,)
+        found = jax.jit(simulator.simulate)(config, seed_key(study.name, seed), *rest)
+    return {n: np.asarray(getattr(found, n)) for n in probe_dims(simulator.probes)}
+
+
+# ------------------------------------------------------------------------- fingerprints
+
+
+def fingerprint_name(study: Study, program: Program) -> str | None:
+    """Under which name the store keeps the fingerprint of a program of today's sources.
+
+    None for a `simulate` that is not a function at the top of its module, such as a closure: its
+    source does not determine it.
+    """
+    simulate = study.simulators[program.simulator].simulate
+    home, name = getattr(simulate, "__module__", ""), getattr(simulate, "__name__", "")
+    if getattr(sys.modules.get(home), name, None) is not simulate:
+        return None
+    source = grid.source_digest(home)
+    if source is None:
+        return None
+    what = [study.name, home, name, program.digest()]
+    return hashlib.sha256(" ".join([*what, source]).encode()).hexdigest()[:40]
+
+
+def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) -> str:
+    """Hash of the lowered program of a point, kept by the hash of the sources.
+
+    Without `trace` only a kept one will do: figures and reports do not trace.
+    """
+    name = fingerprint_name(study, point.program)
+    known = store.note("fingerprints", name) if name else None
+    if known is None:
+        if not trace and name:
+            raise RunError(
+                f"no results of this version of {study.name} are stored for these settings; "
+                "`proving run` or `proving check` them first"
+            )
+        known = _FINGERPRINTS.get(name) or lowered_hash(study, point)
+        if name:
+            _FINGERPRINTS[name] = known
+            store.set_note("fingerprints", name, known)
+    return known
+
+
+def lowered_hash(study: Study, point: Point) -> str:
+    data = data_of(study, point.program.data)
+    text = grid.lowered_text(study, point.program, point.config, data)
+    return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -1,0 +1,172 @@
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from provingground import api, dispatch
+from provingground.engine import Job
+from provingground.errors import RunError
+from provingground.programs import Programs
+from provingground.store import Store
+from tiny import count_computed, run, tiny, trained
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """How many cells each computed block had."""
+    return count_computed(monkeypatch)
+
+
+def claims(store: Store) -> list[str]:
+    return [path.name for path in (store.path / "claims").iterdir()]
+
+
+# ------------------------------------------------------------------------------ failures
+
+
+def test_a_cell_that_does_not_fit_alone_fails(store, monkeypatch):
+    def full(self, program, lanes):
+        raise MemoryError("RESOURCE_EXHAUSTED: out of memory")
+
+    monkeypatch.setattr(Programs, "_call", full)
+    with pytest.raises(RunError, match=r"18 of 18 cells failed.*RESOURCE_EXHAUSTED"):
+        run(tiny(), store)
+
+
+def test_a_failure_is_named_and_everything_else_is_stored(store, monkeypatch):
+    call = Programs._call
+
+    def picky(self, program, lanes):
+        if dict(program.shape)["width"] == 3:
+            raise ValueError("three is too many")
+        return call(self, program, lanes)
+
+    monkeypatch.setattr(Programs, "_call", picky)
+    study = tiny()
+    message = "18 of 36 cells failed.*one with.*'width': 3.*ValueError: three is too many"
+    with pytest.raises(RunError, match=message):
+        run(study, store, width=[2, 3])
+    assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
+    assert claims(store) == []
+
+
+def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored(store):
+    def picky(cfg, key):
+        if cfg.width == 3:
+            raise ValueError("three is too many")
+        return trained(cfg, key)
+
+    study = dataclasses.replace(tiny(how=picky), name="picky")
+    with pytest.raises(RunError, match=r"'width': 3.*three is too many"):
+        run(study, store, width=[2, 3])
+    assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
+
+
+def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
+    """Claims of a living process are waited for: one that is left would block the next run."""
+
+    def full(*args):
+        raise RunError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "put_packed", full)
+        with ThreadPoolExecutor(1) as pool, pytest.raises(RunError, match="full"):
+            run(tiny(), store, executor=pool, lanes=1)
+    assert claims(store) == []
+
+
+# ---------------------------------------------------------------- executors and processes
+
+
+def test_blocks_that_another_run_finishes_meanwhile_are_not_computed_again(
+    store, computed, monkeypatch
+):
+    study, claim = tiny(), Store.claim
+
+    def late(self, block):
+        """Just before this run claims its first block, another one does all the work."""
+        monkeypatch.setattr(Store, "claim", claim)
+        run(study, Store(store.path))
+        return claim(self, block)
+
+    monkeypatch.setattr(Store, "claim", late)
+    with ThreadPoolExecutor(1) as pool:
+        ds = run(study, store, executor=pool)
+    assert ds.attrs["missing"] == 0
+    assert sum(computed) == 18
+
+
+def test_any_executor_of_threads_will_do_and_progress_is_told(store):
+    told = []
+    with ThreadPoolExecutor(1) as pool:
+        api.run(tiny(), "first", store=store, executor=pool, lanes=4,
+                progress=lambda *args: told.append(args))  # fmt: skip
+    done = [d for d, _, _ in told]
+    assert done == sorted(done)
+    assert told[0][:2] == (0, 18)
+    assert told[-1][:2] == (18, 18)
+    assert claims(store) == []
+
+
+# -------------------------------------------------------------------------------- chunks
+
+
+def chunk_sizes(store: Store) -> list[int]:
+    return sorted(len(chunk.cells) for chunk in store.chunks("tiny"))
+
+
+def test_a_file_holds_about_so_many_seconds_of_work(store, tmp_path, monkeypatch):
+    study = tiny()
+    settings: dict[str, Any] = dict(count=[5], rate=np.linspace(0, 1, 40), seeds=4, lanes=4)
+    many = run(study, store, **settings)
+    assert 1 < len(chunk_sizes(store)) < 40
+    assert sum(chunk_sizes(store)) == 160
+    monkeypatch.setattr(dispatch, "CHUNK_SECONDS", 0)
+    alone = Store(tmp_path / "alone")
+    ds = run(study, alone, **settings)
+    assert chunk_sizes(alone) == [4] * 40
+    assert ds.drop_attrs().identical(many.drop_attrs())
+
+
+def test_of_a_file_s_blocks_only_those_that_fail_are_lost(store, monkeypatch):
+    """A batch that failed is tried again block by block."""
+    compute, batches = Job.compute, []
+    chunk = Job.chunk
+
+    def counted(job, blocks, cells, fingerprint):
+        batches.append(len(blocks))
+        return chunk(job, blocks, cells, fingerprint)
+
+    def picky(job, block):
+        if block.rows[0] == 77:
+            raise ValueError("not this one")
+        return compute(job, block)
+
+    monkeypatch.setattr(Job, "chunk", counted)
+    monkeypatch.setattr(Job, "compute", picky)
+    study, rates = tiny(), list(np.linspace(0, 1, 100))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RunError, match=r"1 of 100 cells.*not this"):
+        run(study, store, count=[5], rate=rates, seeds=1, lanes=1, executor=pool)
+    assert max(batches) > 1
+    ds = api.load(study, "first", store=store, count=[5], rate=rates, seeds=1)
+    assert ds.attrs["missing"] == 1
+    assert np.isnan(ds["last"].values[77]).all()
+    assert claims(store) == []
+
+
+def test_the_numbers_do_not_depend_on_what_was_stored_before(store, tmp_path):
+    """A sweep that was broken off goes on with the blocks it had."""
+    study = tiny()
+    settings: dict[str, Any] = dict(count=[5], rate=np.linspace(0, 1, 21), seeds=3, lanes=4)
+    whole = run(study, store, **settings)
+    job = api.job(study, "first", store=tmp_path / "other", lanes=4, seeds=3,
+                  settings={"count": [5], "rate": settings["rate"]})  # fmt: skip
+    some = job.blocks[1::3]
+    for block in some:
+        content = job.chunk([block], job.cells(block), job.fingerprints[block.group]).content
+        job.store.put_packed("tiny", content)
+    assert sum(b.cells for b in job.missing()) == 63 - sum(b.cells for b in some)
+    ds = run(study, job.store, **settings)
+    assert ds.drop_attrs().identical(whole.drop_attrs())

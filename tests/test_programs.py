@@ -1,0 +1,174 @@
+import hashlib
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from jaxtyping import Array, Float
+
+from provingground import api, grid, programs
+from provingground.grid import plan
+from provingground.keys import normal, seed_key, stream
+from provingground.programs import Programs
+from provingground.store import Store
+from provingground.studies.toy import STUDY as TOY
+from provingground.study import Experiment, Prediction, Simulator, Study
+from tiny import Config, apart_from_attrs, run, tiny
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Which programs were compiled, and for how many points and seeds."""
+    found = []
+    compile = Programs._compile
+
+    def counted(self, program, configs, wide, deep):
+        found.append((program, wide, deep))
+        return compile(self, program, configs, wide, deep)
+
+    monkeypatch.setattr(Programs, "_compile", counted)
+    return found
+
+
+# ------------------------------------------------------------------------------- lanes
+
+
+def test_a_cell_alone_is_the_cell_in_lanes(store):
+    study = tiny()
+    ds = run(study, store)
+    planned = api.job(study, "first", store=store)
+    for point in list(planned.sweep.points())[::4]:
+        alone = programs.single(study, point, seed=2)
+        at = ds.sel(rate=point.config.rate, count=point.config.count, seed=2)
+        for name in ("curve", "last", "step"):
+            np.testing.assert_allclose(at[name], alone[name], rtol=1e-5, atol=1e-6)
+
+
+def test_padded_counts_are_unpadded_counts(store):
+    ds = api.run(TOY, "risk", samples=[17], noise=[0.5], steps=40, seeds=2, store=store)
+    simulator = TOY.simulators["descent"]
+    cfg = simulator.config(samples=17, noise=0.5, steps=40)
+    for seed in (0, 1):
+        plain = jax.jit(lambda key: simulator.simulate(cfg, key))(seed_key("toy", seed))
+        at = ds.isel(samples=0, noise=0).sel(seed=seed)
+        np.testing.assert_allclose(at.train_loss, plain.train_loss, rtol=1e-5)
+        np.testing.assert_allclose(at.test_loss, plain.test_loss, rtol=1e-5)
+
+
+def test_values_share_a_compilation(store, compiled):
+    rates = list(np.linspace(0, 1, 40))
+    run(tiny(), store, rate=rates, count=[1, 2, 3, 4, 5, 8], width=[2, 3], seeds=2)
+    programs = {program for program, _, _ in compiled}
+    assert len(programs) == 4  # things laid out for 4 and for 8, two widths
+    assert len(compiled) == len(set(compiled)) == 4
+
+
+def test_a_program_is_compiled_once_per_process(store, tmp_path, compiled):
+    study = tiny()
+    run(study, store, lanes=3)
+    first = len(compiled)
+    run(study, Store(tmp_path / "other"), lanes=3)
+    assert len(compiled) == first
+
+
+@pytest.mark.parametrize("error", [jax.errors.JaxRuntimeError, MemoryError])
+def test_out_of_memory_halves_the_lanes(tmp_path, monkeypatch, error):
+    study = tiny()
+    plain = run(study, Store(tmp_path / "plain"))
+    call, widths = Programs._call, []
+
+    def small(self, program, lanes):
+        widths.append(lanes.points * len(lanes.seeds))
+        if widths[-1] > 2:
+            raise error("RESOURCE_EXHAUSTED: out of memory")
+        return call(self, program, lanes)
+
+    monkeypatch.setattr(Programs, "_call", small)
+    ds = run(study, Store(tmp_path / "small"))
+    assert max(widths) > 2 >= min(widths)
+    xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(plain), rtol=1e-6)
+    assert {int(n) for n in plain.attrs["lanes"].split(", ")} == {9}
+    assert {int(n) for n in ds.attrs["lanes"].split(", ")} <= {1, 2}
+
+
+def test_lanes_are_halved_seeds_first():
+    lanes = programs.Lanes({"rate": np.arange(3.0)}, np.arange(5, dtype=np.int32), 3, 6)
+    axis, first, second = lanes.halves()
+    assert (axis, first.seeds.tolist(), second.seeds.tolist()) == (0, [0, 1], [2, 3, 4])
+    assert [(h.wide, h.deep, h.points) for h in (first, second)] == [(3, 2, 3), (3, 3, 3)]
+    axis, first, second = lanes._replace(seeds=lanes.seeds[:1], deep=1).halves()
+    assert (axis, first.points, second.points) == (1, 1, 2)
+    assert second.configs["rate"].tolist() == [1.0, 2.0]
+    assert [(h.wide, h.deep) for h in (first, second)] == [(1, 1), (2, 1)]
+
+
+# -------------------------------------------------------------------------- fingerprints
+
+
+class Probes(eqx.Module):
+    total: Float[Array, ""]
+
+
+def simulate(cfg, key):
+    return Probes(cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
+
+
+def renamed(settings, random_key):
+    # the same arithmetic under other names, with a comment
+
+    drawn = normal(stream(random_key, "data"), (settings.width,))
+    return Probes(settings.rate * jnp.sum(drawn))
+
+
+def changed(cfg, key):
+    return Probes(2.0 * cfg.rate * jnp.sum(normal(stream(key, "data"), (cfg.width,))))
+
+
+def study(how=simulate, name="tiny"):
+    first = Experiment("first", "s", {"rate": [1.0, 2.0]}, 4, (), lambda ds: None)
+    simulators = {"one": Simulator(Config, how, Probes)}
+    return Study(name, "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
+
+
+def lowered(how, setting=None):
+    owner = study(how=how)
+    point = next(plan(owner, owner.experiments[0], "quick", setting).points())
+    return grid.lowered_text(owner, point.program, point.config, None)
+
+
+def test_names_and_comments_leave_the_program_and_arithmetic_changes_it():
+    assert lowered(simulate) == lowered(renamed)
+    assert lowered(simulate) != lowered(changed)
+
+
+def test_values_leave_the_program_and_shapes_change_it():
+    assert lowered(simulate, {"rate": 0.9}) == lowered(simulate)
+    assert lowered(simulate, {"width": 4}) != lowered(simulate)
+
+
+def test_the_program_does_not_depend_on_the_study_s_name():
+    owner = study(name="other")
+    point = next(plan(owner, owner.experiments[0]).points())
+    text = grid.lowered_text(owner, point.program, point.config, None)
+    assert len(text) == len(lowered(simulate))
+
+
+def test_fingerprints_are_kept(store, monkeypatch):
+    owner = study()
+    point = next(plan(owner, owner.experiments[0]).points())
+    text = lowered(simulate).encode()
+    assert programs.fingerprint(owner, point, store) == hashlib.sha256(text).hexdigest()[:40]
+    monkeypatch.setattr(grid, "lowered_text", None)
+    assert programs.fingerprint(owner, point, Store(store.path), trace=False)
+
+
+@pytest.mark.parametrize("other", [renamed, changed])
+def test_a_fingerprint_is_that_of_the_function_not_of_its_file(store, other):
+    def fingerprint(how):
+        owner = study(how=how)
+        point = next(plan(owner, owner.experiments[0]).points())
+        return programs.fingerprint(owner, point, store)
+
+    assert (fingerprint(simulate) == fingerprint(other)) == (other is renamed)
