@@ -1,8 +1,8 @@
 """W5: trainings that stop after 40 to 2000 steps, neighbours not alike.
 
 One attention query p and a value vector v, both trained from zero on the logistic loss until it
-reaches eps: the stronger the signal and the larger the step, the sooner. The first of L tokens carries the label along one
-axis and marks itself along another, the others are noise.
+reaches eps: the stronger the signal and the larger the step, the sooner. The first of L tokens
+carries the label along one axis and marks itself along another, the others are noise.
 
 Letters in shapes: N samples, L tokens, d dimension; rows of w are p and v.
 """
@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from benchmarks.ladder import Cost, Target, Workload, study
 from jaxtyping import Array, Float, Int, Key
 
-from benchmarks.ladder import Cost, Target, Workload, study
 from provingground.keys import normal, stream
 from provingground.study import config, par, probe
 from provingground.train import iterate
@@ -92,8 +92,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     return Probes(jax.nn.softplus(-y_test * f).mean(), trace.stopped_at)
 
 
-def cost(ds: xr.Dataset) -> Cost:
-    cfg = Config()
+def cost(ds: xr.Dataset, cfg: Config) -> Cost:
     step = 8 * cfg.samples * cfg.tokens * cfg.dim
     drawn = (cfg.samples + cfg.test_samples) * cfg.tokens * cfg.dim
     return Cost(float(ds.stopped_at.sum()) * step, ds.sizes["seed"] * drawn)

@@ -68,7 +68,7 @@ class Workload:
     experiment: str
     settings: Mapping[Scale, Mapping[str, Any]]
     measured: tuple[str, ...]  # the probes that must agree
-    cost: Callable[[xr.Dataset], Cost]
+    cost: Callable[[xr.Dataset, Any], Cost]  # of a Dataset and one of its Configs
     numbers: Callable[[Any, Any], Any]  # what ours draws: a function of cfg and key
     peers: str  # the module with `RUNGS` and `draw`
     targets: Mapping[str, Target]
@@ -84,7 +84,7 @@ class Workload:
 
     def rungs(self, scale: Scale) -> dict[str, Rung]:
         rungs: dict[str, Rung] = importlib.import_module(self.peers).RUNGS if TORCH else {}
-        return {n: r for n, r in rungs.items() if scale != "quick" or not r.full_only}
+        return {n: r for n, r in rungs.items() if scale == "full" or not r.full_only}
 
     def draw(self) -> Source:
         return importlib.import_module(self.peers).draw
@@ -107,12 +107,12 @@ class Workload:
             for *values, seed in itertools.product(*axes.values(), seeds)
         ]
 
-    def agreement(self, scale: Scale = "tiny") -> dict[str, float]:
-        """The largest relative deviation of every rung from ours, with equal weights and data."""
-        ds, trials = self.ours(scale), self.trials(scale)
+    def agreement(self, scale: Scale) -> dict[str, float]:
+        """The largest deviation from ours of the rungs of a scale, on a few small trainings."""
+        ds, trials = self.ours("tiny"), self.trials("tiny")
         ours = {n: np.stack([cell(ds[n], t) for t in trials]) for n in self.measured}
         found = {}
-        for name, rung in self.rungs("full").items():
+        for name, rung in self.rungs(scale).items():
             theirs = rung.run(trials, self.given)
             found[name] = max(deviation(ours[n], theirs[n]) for n in self.measured)
         return found
@@ -141,9 +141,7 @@ def study(
         "",
         {n: Simulator(config, simulate, probes) for n, simulate in simulators.items()},
         lambda cfg: Prediction((), {}),
-        tuple(
-            Experiment(n, says, {}, 1, (), lambda ds: None, simulator=n) for n in simulators
-        ),
+        tuple(Experiment(n, says, {}, 1, (), lambda ds: None, simulator=n) for n in simulators),
     )
 
 
@@ -156,6 +154,7 @@ class Timing(NamedTuple):
     seconds: list[float]
     compile: float
     share: int = 1
+    note: str = ""
 
     @property
     def median(self) -> float:
@@ -170,21 +169,34 @@ def timed(function: Callable[[], Any]) -> float:
 
 
 def race(work: Workload, scale: Scale, repetitions: int) -> tuple[dict[str, Timing], xr.Dataset]:
-    """Ours, extras and rungs in turns; and our Dataset. The first call is apart."""
-    trials, rungs = work.trials(scale), work.rungs(scale)
-    runners: dict[str, Callable[[], Any]] = {"ours": lambda: work.ours(scale)}
+    """Ours, its variants and the rungs in turns; and our Dataset. First calls compile: apart."""
+    trials = work.trials(scale)
+    found: list[xr.Dataset] = []
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: found.append(work.ours(scale))}
     for name, more in work.extras.items():
-        runners[f"ours, {name}"] = lambda more=more: work.ours(scale, **more)
-    shares = dict.fromkeys(runners, 1)
-    for name, rung in rungs.items():
-        shares[name] = min(rung.share.get(scale, 1), len(trials))
-        some = spread(trials, shares[name])
-        runners[name] = lambda rung=rung, some=some: rung.run(some, work.draw())
-    ds = work.ours(scale)
-    first = {name: timed(run) for name, run in runners.items() if name != "ours"}
-    raise NotImplementedError(ds, first)
+        runs[f"ours, {name}"] = lambda more=more: work.ours(scale, **more)
+    first = {name: timed(run) for name, run in runs.items()}
+    shares, notes = dict.fromkeys(runs, 1), dict.fromkeys(runs, "")
+    for name, rung in work.rungs(scale).items():
+        some = spread(trials, rung.share.get(scale, 1))
+        runs[name] = lambda rung=rung, some=some: rung.run(some, work.draw())
+        shares[name], notes[name] = len(trials) // len(some), rung.note
+        if rung.full_only:
+            first[name] = timed(runs[name])
+        else:  # nothing compiles, so a single training is enough to warm up
+            rung.run(trials[:1], work.draw())
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repetitions):
+        for name, run in runs.items():
+            seconds[name].append(timed(run) * shares[name])
+    times = {
+        name: Timing(s, max(0.0, first.get(name, 0) - np.median(s)), shares[name], notes[name])
+        for name, s in seconds.items()
+    }
+    return times, found[0]
 
 
 def spread(trials: list[Trial], share: int) -> list[Trial]:
-    """Every `share`-th training, so that the part is like the whole."""
-    return trials[share // 2 :: share]
+    """One training of every `share` in a row, now early and now late among them."""
+    share = next(k for k in range(min(share, len(trials)), 0, -1) if len(trials) % k == 0)
+    return [trials[i * share + (7 * i + share // 2) % share] for i in range(len(trials) // share)]

@@ -12,9 +12,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import xarray as xr
+from benchmarks.ladder import Cost, Target, Workload, study
 from jaxtyping import Array, Float, Int, Key
 
-from benchmarks.ladder import Cost, Target, Workload, study
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, par, probe
 from provingground.train import iterate
@@ -55,7 +55,7 @@ def numbers(cfg: Config, key: Key[Array, ""]) -> dict[str, Array]:
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
-    r"""With $s = \pm 1$ for the label, $L = -\frac1n \sum_i \log \frac1K \sum_j \phi(s x^\top w_j)$.
+    r"""With $s = \pm 1$ for the label, $L = -\frac1n \sum \log \frac1K \sum_j \phi(s x^\top w_j)$.
 
     The sign goes into the data, and samples run along the last axis, which vectorises best.
     """
@@ -85,9 +85,8 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     )
 
 
-def cost(ds: xr.Dataset) -> Cost:
-    """Two products a step; an exponential counts as ten operations, the rest of a sigmoid as ten."""
-    cfg = Config()
+def cost(ds: xr.Dataset, cfg: Config) -> Cost:
+    """Two products a step; a sigmoid with its derivative counts as twenty operations."""
     entries = cfg.samples * cfg.neurons * ds.error.size
     return Cost(
         cfg.steps * entries * (4 * cfg.dim + 20),

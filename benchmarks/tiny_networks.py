@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from benchmarks.ladder import Cost, Target, Workload, study
 from jaxtyping import Array, Float, Int, Key
 
-from benchmarks.ladder import Cost, Target, Workload, study
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, par, probe
 from provingground.train import iterate
@@ -149,9 +149,9 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     )
 
 
-def cost(ds: xr.Dataset) -> Cost:
+def cost(ds: xr.Dataset, cfg: Config) -> Cost:
     """Products of all steps; what depends on the seed alone is needed once for a seed."""
-    cfg, cells = Config(), ds.train_loss.size
+    cells = ds.train_loss.size
     hidden = cfg.patterns * cfg.width
     step = 2 * 2 * cfg.samples * hidden + 3 * 2 * 2 * hidden * cfg.dim
     shared = 2 * (cfg.samples + cfg.test_samples) * hidden * cfg.tokens

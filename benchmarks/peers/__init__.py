@@ -1,5 +1,6 @@
 """The peers, in PyTorch: float32 without TF32, on the device that jax uses."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ def grid_of(trials: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return configs, seeds
 
 
+@functools.cache
 def compiled(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step as `torch.compile` makes it; one graph for all shapes would be slower."""
-    return torch.compile(step, dynamic=False)
+    """`torch.compile`, with room for one graph per batch size."""
+    torch._dynamo.config.recompile_limit = 64
+    return torch.compile(step)

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.ladder import Results, Rung, Source, Trial
+from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 from torch.nn.functional import softplus
-
-from benchmarks.early_stopping import Config
-from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
 
 EVERY = 50  # steps between two looks at who is done
 
@@ -92,7 +90,11 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
         for t in range(cfg.steps):
             (g_query, g_value), loss = graded(query, value, x)
             go = (loss > cfg.eps)[:, None] * lr
-            query, value, stopped = query - go * g_query, value - go * g_value, stopped + (go[:, 0] > 0)
+            query, value, stopped = (
+                query - go * g_query,
+                value - go * g_value,
+                stopped + (go[:, 0] > 0),
+            )
             if t % EVERY == 0 and not go.any():
                 break
         test = vmap(loss_of)(query, value, inputs(some, drawn["test"]))
@@ -120,7 +122,7 @@ def step(
     return w - lr[..., None] * (slope @ x.mT), stopped + go
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step, drop: bool = True) -> Results:
+def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
     """A batch with the gradient written out; every 50 steps those who are done are dropped."""
     found = []
     for some in chunks(trials, 8192 if WIDE else 32):
@@ -138,8 +140,7 @@ def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = 
             going = stopped == t + EVERY
             if not going.any():
                 break
-            if drop:
-                left, w, stopped, lr, x = (v[going] for v in (left, w, stopped, lr, x))
+            left, w, stopped, lr, x = (v[going] for v in (left, w, stopped, lr, x))
         x_test = inputs(some, drawn["test"])
         f = outputs_of(last, x_test)
         test = softplus(-labels(cfg.test_samples) * f).mean(-1)
@@ -153,13 +154,12 @@ def outputs_of(w: Tensor, x: Tensor) -> Tensor:
 
 
 def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    """Without dropping, since every new size would compile anew."""
-    return batched(trials, source, compiled(step), drop=False)
+    return batched(trials, source, compiled(step))
 
 
 RUNGS = {
-    "PyTorch loop": Rung(loop, "autograd, each stops by itself", share={"quick": 16, "full": 64}),
+    "PyTorch loop": Rung(loop, "autograd, each stops by itself", share={"quick": 8, "full": 48}),
     "torch.func.vmap": Rung(vmapped, "until the last is done", share={"quick": 6, "full": 24}),
     "hand-batched": Rung(batched, "written-out gradient, drops who is done every 50 steps"),
-    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step, no dropping", full_only=True),
+    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
 }

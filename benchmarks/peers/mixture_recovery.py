@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.ladder import Results, Rung, Scale, Source, Trial
+from benchmarks.mixture_recovery import step_size
+from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
 from torch import Tensor
 from torch.func import grad, vmap
 from torch.nn.functional import binary_cross_entropy
-
-from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.mixture_recovery import step_size
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
 
 
 def draw(trials: Sequence[Trial]) -> dict[str, Tensor]:
@@ -47,7 +46,9 @@ def prepared(trials: Sequence[Trial], drawn: dict[str, Tensor]) -> tuple[Tensor,
 
 def results(loss: Tensor, w: Tensor, teacher: Tensor) -> Results:
     """Losses [C I] and relative errors of the weights [C I K d]."""
-    error = (w - teacher[:, None]).flatten(2).norm(dim=-1) / teacher.flatten(1).norm(dim=-1)[:, None]
+    error = (w - teacher[:, None]).flatten(2).norm(dim=-1) / teacher.flatten(1).norm(dim=-1)[
+        :, None
+    ]
     return {"train_loss": host(loss), "error": host(error)}
 
 
@@ -98,9 +99,7 @@ def step(w: Tensor, x: Tensor, rates: Tensor, neurons: int) -> Tensor:
     return torch.baddbmm(w, slope, rates * x)
 
 
-def batched(
-    trials: Sequence[Trial], source: Source, step: Callable[..., Tensor] = step
-) -> Results:
+def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Tensor] = step) -> Results:
     """All initialisations of a data set in one product, some data sets at once."""
     found = []
     for some in chunks(trials, 1024 if WIDE else 1):
@@ -113,9 +112,7 @@ def batched(
         for _ in range(cfg.steps):
             w = step(w, x, rates, k)
         p = torch.sigmoid(w @ x.mT).unflatten(1, (k, -1)).mean(1)
-        found.append(
-            results(-p.log().mean(-1), w.unflatten(1, (k, -1)).transpose(1, 2), teacher)
-        )
+        found.append(results(-p.log().mean(-1), w.unflatten(1, (k, -1)).transpose(1, 2), teacher))
     return joined(found)
 
 
@@ -123,9 +120,10 @@ def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
     return batched(trials, source, compiled(step))
 
 
+SHARE: dict[Scale, int] = {"quick": 20, "full": 40}
 RUNGS = {
-    "PyTorch loop": Rung(loop, "autograd, one initialisation at a time", share={"quick": 20, "full": 40}),
-    "torch.func.vmap": Rung(vmapped, "over initialisations and data sets", share={"quick": 4, "full": 10}),
+    "PyTorch loop": Rung(loop, "autograd, one initialisation at a time", SHARE),
+    "torch.func.vmap": Rung(vmapped, "over initialisations and data sets", SHARE),
     "hand-batched": Rung(batched, "initialisations in one product, as ours"),
     "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
 }

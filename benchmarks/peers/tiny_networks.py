@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.ladder import Results, Rung, Source, Trial
+from benchmarks.peers import DEVICE, WIDE, chunks, compiled, grid_of, host, randn, tensor
+from benchmarks.tiny_networks import Config, counts, roles
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.nn.functional import one_hot, softmax
-
-from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, grid_of, host, joined, randn, tensor
-from benchmarks.tiny_networks import Config, counts, roles
 
 CHUNK = 32 if WIDE else 2
 
@@ -110,7 +109,9 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
     found = []
     for some in chunks(trials, CHUNK):
         cfg, drawn = some[0][0], source(some)
-        nets = [Transformer(c, {n: v[i] for n, v in drawn.items()}) for i, (c, _) in enumerate(some)]
+        nets = [
+            Transformer(c, {n: v[i] for n, v in drawn.items()}) for i, (c, _) in enumerate(some)
+        ]
         x, x_test = (one_hot(drawn[n].long(), cfg.dim).float() for n in ("tokens", "test"))
         weights, buffers = stack_module_state(nets)  # pyright: ignore[reportArgumentType]
         weights = {n: w.detach() for n, w in weights.items()}
@@ -135,15 +136,13 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
 # ------------------------------------------------------------------ the expert's reduced form
 
 
-def step(
-    w: tuple[Tensor, ...], lr: Tensor, log_counts: Tensor, sums: Tensor
-) -> tuple[Tensor, ...]:
+def step(w: tuple[Tensor, ...], lr: Tensor, log_counts: Tensor, sums: Tensor) -> tuple[Tensor, ...]:
     """Descent in the span of the patterns for all seeds and step sizes, gradient written out.
 
     w: query, key, value [S R M d], hidden [S R m d]; sums: read-outs [S 2 n Mm].
     """
     query, key, value, hidden = w
-    s, r, m, d = query.shape
+    s, r, m, _ = query.shape
     n = sums.shape[2]
     p = softmax((query @ key.mT)[:, :, None] + log_counts, dim=-1)
     flat = p.reshape(s, r, 2 * m, m)
@@ -165,14 +164,12 @@ def step(
     )
 
 
-def batched(
-    trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step
-) -> Results:
+def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
     """All step sizes of some seeds at once, which share weights and data."""
     configs, seeds = grid_of(trials)
-    found = []
-    for some in chunks(seeds, 16 if WIDE else 1):
-        found.append(seeds_batched(configs, some, source, step))
+    found = [
+        seeds_batched(configs, some, source, step) for some in chunks(seeds, 16 if WIDE else 1)
+    ]
     return {n: np.concatenate([f[n] for f in found], axis=0).T.ravel() for n in found[0]}
 
 
@@ -210,7 +207,15 @@ def seeds_batched(
 
     own = torch.stack([p[:, :, 0, :, 0], p[:, :, 1, :, 1]], dim=2)
     on = (own * tensor(counts(cfg))).sum(-1).mean(-1) / cfg.tokens
-    return {"train_loss": loss(sums), "test_loss": loss(summed(drawn["test"])), "attention": host(on)}
+    return {
+        "train_loss": loss(sums),
+        "test_loss": loss(summed(drawn["test"])),
+        "attention": host(on),
+    }
+
+
+def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
+    return batched(trials, source, compiled(step))
 
 
 RUNGS = {
@@ -218,7 +223,7 @@ RUNGS = {
     "torch.func.vmap": Rung(vmapped, "token level", share={"quick": 48, "full": 48}),
     "hand-batched": Rung(batched, "reduced form, draws shared as ours"),
     "hand-batched, compiled": Rung(
-        lambda trials, source: batched(trials, source, compiled(step)),
+        batched_compiled,
         "torch.compile of its step",
         full_only=True,
     ),
