@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ import xarray as xr
 
 import provingground as pg
 from provingground.keys import seed_key
+from provingground.machine import keep_compiled_programs
 from provingground.study import Experiment, Prediction, Simulator, Study
 
 Scale = Literal["tiny", "quick", "full"]
@@ -29,6 +31,7 @@ Results = dict[str, np.ndarray]  # one row per training
 
 TORCH = importlib.util.find_spec("torch") is not None
 TOLERANCE = 1e-3
+_PROGRAMS = tempfile.TemporaryDirectory()
 
 
 class Cost(NamedTuple):
@@ -77,7 +80,8 @@ class Workload:
     about: Callable[[xr.Dataset], str] = lambda ds: ""
 
     def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
-        """The sweep, by the engine, into a fresh store."""
+        """The sweep, by the engine, into a fresh store; programs are kept for the process."""
+        keep_compiled_programs(Path(_PROGRAMS.name))
         with tempfile.TemporaryDirectory() as store:
             settings = dict(self.settings[scale]) | more
             return pg.run(self.study, self.experiment, store=store, progress=False, **settings)
@@ -121,7 +125,7 @@ class Workload:
 def cell(values: xr.DataArray, trial: Trial) -> np.ndarray:
     """The probe of one training."""
     cfg, seed = trial
-    at = {n: getattr(cfg, n) for n in values.dims if n != "seed" and hasattr(cfg, str(n))}
+    at = {n: getattr(cfg, str(n)) for n in values.dims if hasattr(cfg, str(n))}
     return values.sel(at | {"seed": seed}).values
 
 

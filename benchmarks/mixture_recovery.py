@@ -66,7 +66,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     x = jnp.where((drawn["label"] < likely)[:, None], x, -x)
     far = drawn["directions"]
     far = cfg.distance * far / jnp.sqrt(jnp.sum(far**2, axis=(1, 2), keepdims=True))
-    start = (drawn["teacher"] + far).swapaxes(0, 1).reshape(-1, d)  # rows (K I)
+    start = (drawn["teacher"][None] + far).swapaxes(0, 1).reshape(-1, d)  # rows (K I)
 
     def likelihood(w: Float[Array, "KI d"]) -> tuple[Float[Array, "K I n"], Float[Array, "I n"]]:
         s = jax.nn.sigmoid(w @ x.T).reshape(k, -1, n)

@@ -55,7 +55,15 @@ WORKLOAD = Workload(
     study=api.study("benign_overfitting"),
     experiment="fig1a",
     settings={
-        "tiny": dict(samples=[4, 20], snr=[SNRS[12], SNRS[20]], seeds=1),
+        "tiny": dict(
+            samples=[4, 20],
+            snr=[SNRS[12], SNRS[20]],
+            seeds=1,
+            dim=256,
+            key_width=128,
+            value_width=128,
+            test_samples=50,
+        ),
         "quick": dict(samples=[2, 5, 8, 11, 14, 17, 20], snr=SNRS[::2], seeds=1),
         "full": dict(samples=list(range(2, 21)), snr=SNRS, seeds=3),
     },

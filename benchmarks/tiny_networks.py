@@ -98,7 +98,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
 
     def summed(tokens: Int[Array, "n L"]) -> Float[Array, "c n Mm"]:
         """The read-outs of a sample, summed over the positions of each pattern, over L."""
-        at = tokens[:, None, :] == jnp.arange(cfg.patterns, dtype=tokens.dtype)[:, None]
+        at = tokens[:, None, :] == jnp.arange(cfg.patterns, dtype=tokens.dtype)[None, :, None]
         sums = at.reshape(-1, cfg.tokens).astype(float) @ drawn["readout"] / cfg.tokens
         return sums.reshape(2, len(tokens) // 2, -1)
 
