@@ -125,7 +125,7 @@ def step(
 def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
     """A batch with the gradient written out; every 50 steps those who are done are dropped."""
     found = []
-    for some in chunks(trials, 8192 if WIDE else 32):
+    for some in chunks(trials, 8192 if WIDE else 96):
         cfg, drawn = some[0][0], source(some)
         b, y = len(some), labels(cfg.samples)
         x = inputs(some, drawn["noise"]).permute(0, 3, 2, 1).flatten(2).contiguous()

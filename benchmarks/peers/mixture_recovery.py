@@ -82,7 +82,7 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
         return vmap(vmap(function, in_dims=(0, None, None)))
 
     found = []
-    for some in chunks(trials, 1024 if WIDE else 1):
+    for some in chunks(trials, 1024 if WIDE else 4):
         x, y, w, teacher, rates = prepared(some, source(some))
         graded = mapped(grad(loss))
         for _ in range(some[0][0].steps):
@@ -102,7 +102,7 @@ def step(w: Tensor, x: Tensor, rates: Tensor, neurons: int) -> Tensor:
 def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Tensor] = step) -> Results:
     """All initialisations of a data set in one product, some data sets at once."""
     found = []
-    for some in chunks(trials, 1024 if WIDE else 1):
+    for some in chunks(trials, 1024 if WIDE else 4):
         cfg = some[0][0]
         k, n = cfg.neurons, cfg.samples
         x, y, start, teacher, rates = prepared(some, source(some))
