@@ -1,0 +1,206 @@
+"""The harness: one set of trainings, run by the engine and by what a user would write instead.
+
+A `Workload` holds a study, the settings of its sweep and a ladder of peers (`rungs`). Ours and the
+peers first get the same weights and data and must agree; then each draws its own, and they are
+timed in turns (ours, rung 1, rung 2, ours, ...), so that a busy moment hits all of them.
+"""
+
+import importlib
+import importlib.util
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+
+import provingground as pg
+from provingground.keys import seed_key
+from provingground.machine import keep_compiled_programs
+from provingground.study import Experiment, Prediction, Simulator, Study
+
+Scale = Literal["tiny", "quick", "full"]
+Trial = tuple[Any, int]  # a Config and a seed
+Source = Callable[[Sequence[Trial]], Any]  # weights and data of some trainings, stacked
+Results = dict[str, np.ndarray]  # one row per training
+
+TORCH = importlib.util.find_spec("torch") is not None
+TOLERANCE = 1e-3
+_PROGRAMS = tempfile.TemporaryDirectory()
+
+
+class Cost(NamedTuple):
+    """What the sweep needs at least, by our algebra: the floor under its time."""
+
+    flops: float
+    normals: float
+
+
+class Target(NamedTuple):
+    """How many times faster than the PyTorch loop, and than the best rung, a sweep should be."""
+
+    loop: float | None
+    best: float | None
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A peer: runs some trainings with numbers from a source, and returns what ours measures.
+
+    It is linear in the number of trainings, so a slow one is timed on `1 / share` of them.
+    """
+
+    run: Callable[[Sequence[Trial], Source], Results]
+    note: str
+    share: Mapping[Scale, int] = field(default_factory=dict)
+    full_only: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One rung ladder: what is trained, at which sizes, against which peers."""
+
+    name: str
+    says: str
+    study: Study
+    experiment: str
+    settings: Mapping[Scale, Mapping[str, Any]]
+    measured: tuple[str, ...]  # the probes that must agree
+    cost: Callable[[xr.Dataset, Any], Cost]  # of a Dataset and one of its Configs
+    numbers: Callable[[Any, Any], Any]  # what ours draws: a function of cfg and key
+    peers: str  # the module with `RUNGS` and `draw`
+    targets: Mapping[str, Target]
+    trainings_per_cell: int = 1
+    extras: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    about: Callable[[xr.Dataset], str] = lambda ds: ""
+
+    def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
+        """The sweep, by the engine, into a fresh store; programs are kept for the process."""
+        keep_compiled_programs(Path(_PROGRAMS.name))
+        with tempfile.TemporaryDirectory() as store:
+            settings = dict(self.settings[scale]) | more
+            return pg.run(self.study, self.experiment, store=store, progress=False, **settings)
+
+    def rungs(self, scale: Scale) -> dict[str, Rung]:
+        rungs: dict[str, Rung] = importlib.import_module(self.peers).RUNGS if TORCH else {}
+        return {n: r for n, r in rungs.items() if scale == "full" or not r.full_only}
+
+    def draw(self) -> Source:
+        return importlib.import_module(self.peers).draw
+
+    def given(self, trials: Sequence[Trial]) -> Any:
+        """The numbers that ours draws, as tensors for the peers."""
+        from benchmarks.peers import tensor
+
+        found = [self.numbers(cfg, seed_key(self.study.name, seed)) for cfg, seed in trials]
+        return jax.tree.map(lambda *rows: tensor(np.stack(rows)), *found)
+
+    def trials(self, scale: Scale) -> list[Trial]:
+        """The cells of a sweep, seeds last."""
+        settings = dict(self.settings[scale])
+        seeds = range(settings.pop("seeds"))
+        axes = {n: v if isinstance(v, list) else [v] for n, v in settings.items()}
+        make = self.study.simulator(self.study.experiment(self.experiment).simulator)[1].config
+        return [
+            (make(**dict(zip(axes, values, strict=True))), seed)
+            for *values, seed in itertools.product(*axes.values(), seeds)
+        ]
+
+    def agreement(self, scale: Scale) -> dict[str, float]:
+        """The largest deviation from ours of the rungs of a scale, on a few small trainings."""
+        ds, trials = self.ours("tiny"), self.trials("tiny")
+        ours = {n: np.stack([cell(ds[n], t) for t in trials]) for n in self.measured}
+        found = {}
+        for name, rung in self.rungs(scale).items():
+            theirs = rung.run(trials, self.given)
+            found[name] = max(deviation(ours[n], theirs[n]) for n in self.measured)
+        return found
+
+
+def cell(values: xr.DataArray, trial: Trial) -> np.ndarray:
+    """The probe of one training."""
+    cfg, seed = trial
+    at = {n: getattr(cfg, str(n)) for n in values.dims if hasattr(cfg, str(n))}
+    return values.sel(at | {"seed": seed}).values
+
+
+def deviation(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest deviation over the largest value; NaN counts as infinite."""
+    gap = np.abs(ours.astype(float) - theirs).max() / np.abs(ours).max()
+    return float(gap) if np.isfinite(gap) else float("inf")
+
+
+def study(
+    name: str, says: str, config: type, probes: type, **simulators: Callable[..., Any]
+) -> Study:
+    """A study with nothing but simulators, and an experiment of the same name for each."""
+    return Study(
+        name,
+        says,
+        "",
+        {n: Simulator(config, simulate, probes) for n, simulate in simulators.items()},
+        lambda cfg: Prediction((), {}),
+        tuple(Experiment(n, says, {}, 1, (), lambda ds: None, simulator=n) for n in simulators),
+    )
+
+
+# ------------------------------------------------------------------------------ timing
+
+
+class Timing(NamedTuple):
+    """Seconds of the repetitions (scaled up to all trainings), and of the first call beyond."""
+
+    seconds: list[float]
+    compile: float
+    share: int = 1
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds))
+
+
+def timed(function: Callable[[], Any]) -> float:
+    """Seconds of a call whose result has reached the host."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def race(work: Workload, scale: Scale, repetitions: int) -> tuple[dict[str, Timing], xr.Dataset]:
+    """Ours, its variants and the rungs in turns; and our Dataset. First calls compile: apart."""
+    trials = work.trials(scale)
+    found: list[xr.Dataset] = []
+    runs: dict[str, Callable[[], Any]] = {"ours": lambda: found.append(work.ours(scale))}
+    for name, more in work.extras.items():
+        runs[f"ours, {name}"] = lambda more=more: work.ours(scale, **more)
+    first = {name: timed(run) for name, run in runs.items()}
+    shares, notes = dict.fromkeys(runs, 1), dict.fromkeys(runs, "")
+    for name, rung in work.rungs(scale).items():
+        some = spread(trials, rung.share.get(scale, 1))
+        runs[name] = lambda rung=rung, some=some: rung.run(some, work.draw())
+        shares[name], notes[name] = len(trials) // len(some), rung.note
+        if rung.full_only:
+            first[name] = timed(runs[name])
+        else:  # nothing compiles, so a single training is enough to warm up
+            rung.run(trials[:1], work.draw())
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repetitions):
+        for name, run in runs.items():
+            seconds[name].append(timed(run) * shares[name])
+    times = {
+        name: Timing(s, max(0.0, first.get(name, 0) - np.median(s)), shares[name], notes[name])
+        for name, s in seconds.items()
+    }
+    return times, found[0]
+
+
+def spread(trials: list[Trial], share: int) -> list[Trial]:
+    """One training of every `share` in a row, now early and now late among them."""
+    share = next(k for k in range(min(share, len(trials)), 0, -1) if len(trials) % k == 0)
+    return [trials[i * share + (7 * i + share // 2) % share] for i in range(len(trials) // share)]

@@ -1,0 +1,213 @@
+"""The benchmark ladder: five workloads, each against what a user would write instead.
+
+    python benchmarks/run.py                    # quick, a few minutes on 2 cores
+    python benchmarks/run.py --full             # with torch.compile, about 20 minutes
+    python benchmarks/run.py --only W2 W5 --repetitions 5 --json numbers.json
+
+PyTorch is needed for the peers alone; without it ours is timed by itself.
+"""
+
+import argparse
+import datetime
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import jax
+import numpy as np
+from benchmarks import (
+    early_stopping,
+    mixture_recovery,
+    online_sgd,
+    phase_diagram,
+    tiny_networks,
+)
+from benchmarks.ceilings import ceilings
+from benchmarks.ladder import TOLERANCE, TORCH, Scale, Target, Timing, Workload, race
+
+from provingground import machine
+
+WORKLOADS = {
+    w.name: w
+    for w in (
+        phase_diagram.WORKLOAD,
+        tiny_networks.WORKLOAD,
+        mixture_recovery.WORKLOAD,
+        online_sgd.WORKLOAD,
+        early_stopping.WORKLOAD,
+    )
+}
+LOOP = "PyTorch loop"
+UNITS = {"flops": "GFLOP/s", "bytes": "GB/s copied", "normals": "G normals/s"}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> None:
+    """Prints text, first column to the left, numbers to the right, the last one (words) left."""
+    widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
+    last = len(head) - 1
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            c.ljust(w) if i in (0, last) else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        return f"| {' | '.join(cells)} |" if markdown else "  ".join(cells).rstrip()
+
+    print(line(head))
+    if markdown:
+        print("|" + "|".join("---" if i in (0, last) else "--:" for i in range(len(head))) + "|")
+    for row in rows:
+        print(line(row))
+    print()
+
+
+def ratios(ours: Timing, other: Timing) -> list[float]:
+    """Paired: each repetition of the other over that of ours."""
+    return [b / a for a, b in zip(ours.seconds, other.seconds, strict=True)]
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+
+
+def measure(
+    work: Workload, scale: Scale, repetitions: int, limits: dict[str, float], markdown: bool
+) -> dict[str, Any]:
+    """Agreement, then the race, of one workload; prints both."""
+    print(f"{'### ' if markdown else ''}{work.name}: {work.says}\n")
+    gaps = work.agreement(scale)
+    if gaps:
+        told = ", ".join(f"{name} {gap:.0e}" for name, gap in gaps.items())
+        print(f"Equal weights and data, largest relative deviation from ours: {told}.\n")
+    if not max(gaps.values(), default=0) <= TOLERANCE:
+        raise SystemExit(f"{work.name}: the peers do not agree with ours within {TOLERANCE:g}")
+    times, ds = race(work, scale, repetitions)
+    cfg, ours = work.trials(scale)[0][0], times["ours"]
+    flops, normals = work.cost(ds, cfg)
+    floor = flops / limits["flops"] + normals / limits["normals"]
+    trainings = len(work.trials(scale)) * work.trainings_per_cell
+    print(
+        f"{trainings} trainings, {flops / 1e9:.3g} GFLOP and {normals / 1e6:.3g} million normals: "
+        f"{floor:.3g} s at the ceilings, {100 * floor / ours.median:.0f}% of the time of ours. "
+        + work.about(ds)
+        + "\n"
+    )
+    table(
+        ("", "seconds", "over ours", "compile s", "note"),
+        [
+            (
+                name,
+                f"{t.median:.3g}",
+                "1" if name == "ours" else spread(ratios(ours, t)),
+                f"{t.compile:.1f}" if t.compile else "",
+                t.note + (f"; timed on 1/{t.share} of the trainings" if t.share > 1 else ""),
+            )
+            for name, t in times.items()
+        ],
+        markdown,
+    )
+    return {
+        "trainings": trainings,
+        "deviation": gaps,
+        "flops": flops,
+        "normals": normals,
+        "share_of_ceiling": floor / ours.median,
+        "times": {n: {"seconds": t.seconds, "compile": t.compile} for n, t in times.items()},
+        "loop": ratios(ours, times[LOOP]) if LOOP in times else None,
+        **best_of(times),
+    }
+
+
+def best_of(times: dict[str, Timing]) -> dict[str, Any]:
+    """The fastest rung, and how many times longer than ours it takes."""
+    rungs = {n: t for n, t in times.items() if not n.startswith("ours")}
+    if not rungs:
+        return {"best": None, "best_rung": ""}
+    name = min(rungs, key=lambda n: rungs[n].median)
+    return {"best": ratios(times["ours"], rungs[name]), "best_rung": name}
+
+
+def verdict(wanted: float | None, values: list[float] | None) -> str:
+    if wanted is None or values is None:
+        return "none"
+    return f"{wanted:g}: {'met' if np.median(values) >= wanted else 'missed'}"
+
+
+def summary(found: dict[str, dict[str, Any]], markdown: bool) -> None:
+    rows = []
+    for name, f in found.items():
+        target = WORKLOADS[name].targets.get(jax.default_backend(), Target(None, None))
+        times = {n: float(np.median(t["seconds"])) for n, t in f["times"].items()}
+        rows.append(
+            (
+                name,
+                f"{times['ours']:.3g}",
+                "" if f["loop"] is None else spread(f["loop"]),
+                verdict(target.loop, f["loop"]),
+                "" if f["best"] is None else spread(f["best"]),
+                verdict(target.best, f["best"]),
+                f"{100 * f['share_of_ceiling']:.0f}%",
+                f["best_rung"],
+            )
+        )
+    print("### Summary\n" if markdown else "Summary\n")
+    head = ("", "ours s", "loop / ours", "target", "best / ours", "target", "ceiling", "best rung")
+    table(head, rows, markdown)
+
+
+def machine_line() -> str:
+    torch = "no torch: peers are left out"
+    if TORCH:
+        import torch as installed
+
+        torch = f"torch {installed.__version__} ({installed.get_num_threads()} threads)"
+    return (
+        f"{platform.machine()}, {machine.device_name()}, {machine.workers()} workers, "
+        f"jax {jax.__version__}, {torch}, {datetime.date.today()}"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="small sizes (the default)")
+    sizes.add_argument("--full", action="store_true", help="paper sizes, and torch.compile")
+    sizes.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="some workloads")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--json", help="write the numbers to this file")
+    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
+    args = parser.parse_args(argv)
+    scale: Scale = "full" if args.full else "tiny" if args.tiny else "quick"
+    with tempfile.TemporaryDirectory() as compiled:
+        jax.config.update("jax_compilation_cache_dir", compiled)
+        print(machine_line() + "\n")
+        limits = ceilings()
+        for library, at_best in limits.items():
+            units = {
+                "flops": (1e9, "GFLOP/s"),
+                "bytes": (1e9, "GB/s"),
+                "normals": (1e6, "M normals/s"),
+            }
+            told = [f"{v / units[n][0]:.4g} {units[n][1]}" for n, v in at_best.items()]
+            print(f"Ceilings, {library}: {', '.join(told)}")
+        print()
+        found = {
+            name: measure(WORKLOADS[name], scale, args.repetitions, limits["jax"], args.markdown)
+            for name in args.only or WORKLOADS
+        }
+    summary(found, args.markdown)
+    if args.json:
+        record = {"machine": machine_line(), "scale": scale, "ceilings": limits, "workloads": found}
+        Path(args.json).write_text(json.dumps(record, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,258 @@
+"""The benchmark ladder at miniature size: ours against plain numpy, the peers against ours."""
+
+import importlib.util
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import ladder, run
+from benchmarks.early_stopping import WORKLOAD as EARLY
+from benchmarks.ladder import cell, deviation, spread
+from benchmarks.mixture_recovery import WORKLOAD as MIXTURE
+from benchmarks.mixture_recovery import step_size
+from benchmarks.online_sgd import WORKLOAD as ONLINE
+from benchmarks.online_sgd import support
+from benchmarks.phase_diagram import WORKLOAD as PHASE
+from benchmarks.run import WORKLOADS
+from benchmarks.tiny_networks import WORKLOAD as TINY
+
+from provingground.keys import seed_key
+from provingground.studies.benign_overfitting.model import signal_norm
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def softmax(z, axis):
+    e = np.exp(z - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def first(work):
+    """Config, numbers (float64) and results of the first training at miniature size."""
+    ds, trial = work.ours("tiny"), work.trials("tiny")[0]
+    drawn = work.numbers(trial[0], seed_key(work.study.name, trial[1]))
+    numbers = {n: np.asarray(v, float) for n, v in drawn.items()}
+    return trial[0], numbers, {n: cell(ds[n], trial) for n in work.measured}
+
+
+def close(found, wanted, within=1e-4):
+    for name, value in wanted.items():
+        assert deviation(found[name], np.asarray(value)) < within, name
+
+
+# Each reference is the network as its paper writes it, one training, in float64.
+
+
+def test_phase_diagram_as_written():
+    cfg, given, found = first(PHASE)
+    w_q, w_k, w_v = (cfg.init_scale * given[n] for n in ("w_q", "w_k", "w_v"))
+
+    def data(noise):
+        y = 1.0 - 2.0 * (np.arange(len(noise)) % 2)
+        x = np.concatenate([np.zeros_like(noise[:, :1]), cfg.noise * noise], axis=1)
+        x[:, 1] *= cfg.noise_big / cfg.noise
+        x[np.arange(len(y)), 0, (y < 0).astype(int)] = float(signal_norm(cfg))
+        return x, y
+
+    def forward(x, y):
+        q, k, v = x @ w_q, x @ w_k, x @ w_v @ given["w_o"]
+        p = softmax(q @ k.swapaxes(1, 2), 2)
+        f = np.einsum("nls,ns->n", p, v) / cfg.tokens
+        return q, k, v, p, f, np.log1p(np.exp(-y * f)).mean()
+
+    (x, y), steps = data(given["noise"]), 0
+    while (at := forward(x, y))[-1] > cfg.eps:
+        q, k, v, p, f, _ = at
+        g = (-y * sigmoid(-y * f) / (len(y) * cfg.tokens))[:, None, None]
+        p_bar = g * v[:, None, :]
+        s_bar = p * (p_bar - (p * p_bar).sum(2, keepdims=True))
+        w_q = w_q - cfg.lr * np.einsum("nld,nlh->dh", x, s_bar @ k)
+        w_k = w_k - cfg.lr * np.einsum("nld,nlh->dh", x, s_bar.swapaxes(1, 2) @ q)
+        w_v = w_v - cfg.lr * np.outer(np.einsum("ns,nsd->d", (g * p).sum(1), x), given["w_o"])
+        steps += 1
+    close(found, {"test_loss": forward(*data(given["test"]))[-1], "stopped_at": steps})
+
+
+def test_tiny_networks_token_by_token():
+    cfg, given, found = first(TINY)
+    d, m, tokens = cfg.dim, cfg.patterns, cfg.tokens
+    w_q, w_k, w_v = np.stack([np.eye(d)] * 3)
+    for w, unit, scale in zip(
+        (w_q, w_k, w_v),
+        given["units"],
+        (cfg.key_error, cfg.key_error, cfg.value_error),
+        strict=True,
+    ):
+        w[:, :m] += scale * unit.T
+    w_o, a = cfg.hidden * given["hidden"], given["readout"]
+
+    def forward(x):
+        p = softmax(x @ w_q.T @ w_k @ x.swapaxes(1, 2), 2)
+        v = p @ x @ w_v.T
+        z = v @ w_o.T
+        return p, v, z, np.einsum("nlm,lm->n", np.maximum(z, 0), a) / tokens
+
+    def data(ids):
+        return np.eye(d)[ids.astype(int)], np.repeat([1.0, -1.0], len(ids) // 2)
+
+    x, y = data(given["tokens"])
+    for _ in range(cfg.steps):
+        p, v, z, f = forward(x)
+        g = -y * (y * f < 1) / (len(y) * tokens)
+        z_bar = g[:, None, None] * a * (z > 0)
+        v_bar = z_bar @ w_o
+        p_bar = v_bar @ w_v @ x.swapaxes(1, 2)
+        s_bar = p * (p_bar - (p * p_bar).sum(2, keepdims=True))
+        grads = (
+            np.einsum("nld,nle->de", s_bar @ x @ w_k.T, x),
+            np.einsum("nsd,nse->de", s_bar.swapaxes(1, 2) @ x @ w_q.T, x),
+            np.einsum("nld,nle->de", v_bar, p @ x),
+            np.einsum("nlm,nld->md", z_bar, v),
+        )
+        w_q, w_k, w_v, w_o = (
+            w - cfg.lr * g for w, g in zip((w_q, w_k, w_v, w_o), grads, strict=True)
+        )
+    x_test, y_test = data(given["test"])
+    own = np.where(y[:, None] > 0, x[..., 0], x[..., 1])
+    wanted = {
+        "train_loss": np.maximum(1 - y * forward(x)[3], 0).mean(),
+        "test_loss": np.maximum(1 - y_test * forward(x_test)[3], 0).mean(),
+        "attention": np.einsum("nls,ns->nl", forward(x)[0], own).mean(),
+    }
+    close(found, wanted)
+
+
+def test_mixture_recovery_one_initialisation_at_a_time():
+    cfg, given, found = first(MIXTURE)
+    x = given["noise"] + cfg.mean * given["group"][:, None]
+    y = (given["label"] < sigmoid(x @ given["teacher"].T).mean(1)).astype(float)
+    losses, errors = [], []
+    for direction in given["directions"]:
+        w = given["teacher"] + cfg.distance * direction / np.linalg.norm(direction)
+        for _ in range(cfg.steps):
+            s = sigmoid(x @ w.T)
+            h = s.mean(1)
+            w = w + step_size(cfg) * ((y - h) / (h * (1 - h)) * (s * (1 - s)).T) @ x / s.size
+        h = sigmoid(x @ w.T).mean(1)
+        losses.append(-np.mean(y * np.log(h) + (1 - y) * np.log(1 - h)))
+        errors.append(np.linalg.norm(w - given["teacher"]) / np.linalg.norm(given["teacher"]))
+    close(found, {"train_loss": losses, "error": errors})
+
+
+def test_online_sgd_with_a_positional_code():
+    cfg, given, found = first(ONLINE)
+    d, tokens, p = cfg.dim, cfg.tokens, given["position"]
+    s_star, v_star = support(cfg) / 3, given["teacher"]
+    w_v, w_kq = np.zeros((cfg.outputs, d)), np.zeros((tokens, tokens))
+    for z in given["batches"]:
+        z = z.reshape(-1, cfg.batch, tokens).swapaxes(0, 1)
+        x, noise = z[:, :d], z[:, d:]
+        y = np.maximum(v_star @ x @ s_star, 0) + cfg.noise * noise
+        s = softmax(p.T @ w_kq @ p / tokens**0.5, 0)
+        f = w_v @ x @ s
+        r = np.where(f >= 0, f - y, 0) / cfg.batch
+        s_bar = np.einsum("nmi,nmj->ij", w_v @ x, r)
+        a_bar = s * (s_bar - (s * s_bar).sum(0)) / tokens**0.5
+        w_v = w_v - cfg.lr * np.einsum("nmj,ndj->md", r, x @ s)
+        w_kq = w_kq - cfg.lr * p @ a_bar @ p.T
+    s = softmax(p.T @ w_kq @ p / tokens**0.5, 0)
+    wanted = {
+        "value_error": np.linalg.norm(w_v - v_star) / np.linalg.norm(v_star),
+        "leak": s[s_star == 0].sum() / tokens,
+    }
+    close(found, wanted)
+
+
+def test_who_draws_does_not_change_the_numbers():
+    shared, own = ONLINE.ours("tiny"), ONLINE.ours("tiny", draws="own")
+    fixed = ONLINE.ours("tiny", draws="fixed")
+    assert deviation(shared.leak.values, own.leak.values) < 1e-5
+    assert deviation(shared.leak.values, fixed.leak.values) > 1e-5
+
+
+def test_early_stopping_stops_where_a_plain_loop_does():
+    cfg, given, found = first(EARLY)
+
+    def data(noise):
+        y = 1.0 - 2.0 * (np.arange(len(noise)) % 2)
+        x = noise.copy()
+        x[:, 0, 0] += cfg.snr * y
+        x[:, 0, 1] += cfg.snr
+        return x, y
+
+    def loss(x, y):
+        a = softmax(x @ query, 1)
+        f = (a * (x @ value)).sum(1)
+        return a, f, np.log1p(np.exp(-y * f)).mean()
+
+    x, y = data(given["noise"])
+    query, value, steps = np.zeros(cfg.dim), np.zeros(cfg.dim), 0
+    while (at := loss(x, y))[2] > cfg.eps:
+        a, f, _ = at
+        g = (-y * sigmoid(-y * f) / len(y))[:, None] * a
+        slope = np.einsum("nl,nld->d", g * (x @ value - f[:, None]), x)
+        query, value = query - cfg.lr * slope, value - cfg.lr * np.einsum("nl,nld->d", g, x)
+        steps += 1
+    close(found, {"test_loss": loss(*data(given["test"]))[2], "stopped_at": steps})
+
+
+# ------------------------------------------------------------------------------ the harness
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_the_peers_agree_with_ours(name):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about itself
+        gaps = WORKLOADS[name].agreement("quick")
+    assert list(gaps) == ["PyTorch loop", "torch.func.vmap", "hand-batched"]
+    assert max(gaps.values()) < 1e-4
+
+
+def test_a_part_of_the_trainings_is_spread_over_all():
+    trials = [(None, i) for i in range(24)]
+    assert [i for _, i in spread(trials, 6)] == [3, 10, 17, 18]
+    assert len(spread(trials, 7)) == 4  # a divisor, so that times scale up exactly
+    assert spread(trials, 1) == trials
+    assert len(spread(trials, 100)) == 1
+
+
+def test_a_diverged_peer_deviates_infinitely():
+    assert deviation(np.ones(2), np.array([1.0, np.nan])) == np.inf
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_settings_of_every_scale_are_allowed(name):
+    work = WORKLOADS[name]
+    for scale in ("tiny", "quick", "full"):
+        assert len(work.trials(scale)) >= 4
+
+
+def test_the_runner_prints_a_summary_and_writes_json(tmp_path, capsys, monkeypatch):
+    """Without torch: ours alone is timed, and says so."""
+    monkeypatch.setattr(ladder, "TORCH", False)
+    monkeypatch.setattr(run, "TORCH", False)
+    limits = {"jax": {"flops": 1e11, "bytes": 1e10, "normals": 1e8}}
+    monkeypatch.setattr(run, "ceilings", lambda: limits)
+    file = tmp_path / "found.json"
+    args = ["--tiny", "--only", "W5", "--repetitions", "1", "--markdown", "--json", str(file)]
+    assert run.main(args) == 0
+    told = capsys.readouterr().out
+    assert "no torch" in told
+    assert "### Summary" in told
+    assert json.loads(file.read_text())["workloads"]["W5"]["loop"] is None
+
+
+def test_without_torch_there_are_no_rungs(monkeypatch):
+    monkeypatch.setattr(ladder, "TORCH", importlib.util.find_spec("no_such_module") is not None)
+    assert TINY.rungs("full") == {}
+    assert TINY.agreement("full") == {}
