@@ -168,7 +168,7 @@ def machine_line() -> str:
 
         torch = f"torch {installed.__version__} ({installed.get_num_threads()} threads)"
     return (
-        f"{platform.machine()}, {machine.device_name()}, {machine.workers()} workers, "
+        f"{platform.machine()}, {machine.here()}, "
         f"jax {jax.__version__}, {torch}, {datetime.date.today()}"
     )
 
@@ -184,6 +184,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", help="write the numbers to this file")
     parser.add_argument("--markdown", action="store_true", help="print tables for a document")
     args = parser.parse_args(argv)
+    if args.repetitions < 1:
+        parser.error("--repetitions takes whole numbers from 1")
     scale: Scale = "full" if args.full else "tiny" if args.tiny else "quick"
     with tempfile.TemporaryDirectory() as compiled:
         jax.config.update("jax_compilation_cache_dir", compiled)

@@ -448,6 +448,39 @@ def diff(
 
 
 @app.command()
+def bench(
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="Paper sizes and torch.compile, or small sizes.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="One of the workloads W1 to W5. Repeatable.", show_default=False),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(help="Times each side runs, in turns.")] = 3,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--json", help="Write the numbers.", show_default=False)
+    ] = None,
+) -> None:
+    """Time the engine against what a user would write instead, side by side.
+
+    The peers are in PyTorch; without it the engine is timed alone.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "benchmarks" / "run.py").exists():
+        raise InputError("the benchmarks come with the sources, not with the installed package")
+    _can_write(out)
+    sys.path.insert(0, str(root))
+    from benchmarks import run
+
+    options = ["--full" if full else "--quick", "--repetitions", str(repetitions)]
+    options += ["--only", *only] if only else []
+    options += ["--markdown"] if markdown else []
+    options += ["--json", str(out)] if out else []
+    raise typer.Exit(run.main(options))
+
+
+@app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the study, in letters, digits and _.")],
     folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,11 +67,23 @@ def out_of_memory(error: Exception) -> bool:
     return "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower()
 
 
+_CACHE = threading.Lock()
+_cached_in: str | None = None
+
+
 def keep_compiled_programs(folder: Path) -> None:
     """Compiled programs persist in a folder, unless jax was told to keep them elsewhere."""
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    global _cached_in
+    with _CACHE:
+        if getattr(jax.config, "jax_compilation_cache_dir", None) != _cached_in:
+            return
+        if _cached_in != str(folder):
+            from jax.experimental.compilation_cache import compilation_cache
+
+            _cached_in = str(folder)
+            compilation_cache.reset_cache()  # it may be open in an earlier folder
+            jax.config.update("jax_compilation_cache_dir", _cached_in)
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def provenance(machine: Machine) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import stats
-from provingground.study import Claim, Estimate, Experiment, axis, cases
+from provingground.study import Claim, Estimate, Experiment, Refine, axis, cases
 
 from . import measures, theory
 
@@ -75,6 +75,35 @@ FIG1B = Experiment(
         ),
     ),
     figure=measures.draw_phases,
+)
+
+BOUNDARY = Experiment(
+    "boundary",
+    says="The boundary of Figure 1(b), traced by bisection, and on to twice the paper's samples.",
+    grid={
+        "samples": [4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40],
+        "snr": list(measures.snr_of(SIGNAL_NORMS)),
+    },
+    seeds=8,
+    quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6},
+    refine=Refine("snr", "test_loss", measures.CUT),
+    claims=(
+        Claim(
+            "traced_exponent",
+            "the critical SNR falls with the sample size as N^(-1/2)",
+            measure=lambda ds: measures.boundary(ds).law.slope,
+            within=(-0.6, -0.4),
+            source="Theorems 4.1 and 4.2",
+        ),
+        Claim(
+            "traced_constant",
+            "on the boundary N SNR^2 is about 1000",
+            measure=measures.boundary_constant,
+            within=(700, 1300),
+            source="Figure 1(b)",
+        ),
+    ),
+    figure=measures.draw_boundary,
 )
 
 FIG1A = Experiment(
@@ -403,4 +432,4 @@ STAGES = Experiment(
     figure=measures.draw_stages,
 )
 
-EXPERIMENTS = (FIG1B, FIG1A, FIG3, FIG4, COLLAPSE, STAGES, NUMERICS)
+EXPERIMENTS = (FIG1B, FIG1A, BOUNDARY, FIG3, FIG4, COLLAPSE, STAGES, NUMERICS)

@@ -92,6 +92,25 @@ def draw_phases(ds: xr.Dataset):
     return fig
 
 
+def draw_boundary(ds: xr.Dataset):
+    """The trainings that were run, by their side, and the boundary between them."""
+    fig, (ax,) = plot.figure(title="The boundary by bisection", width=4.2)
+    loss = ds.test_loss.mean("seed", skipna=False).transpose("samples", "snr")
+    for colour, name, side in (
+        (plot.BELOW, f"run: $L < {CUT}$", loss < CUT),
+        (plot.ABOVE, rf"run: $L \geq {CUT}$", loss >= CUT),
+    ):
+        i, j = np.nonzero(side.values)
+        ax.plot(ds.samples[i], ds.snr[j], "s", color=colour, markersize=4, label=name)
+    found = boundary(ds)
+    plot.law(ax, found.points, "samples", fit=found.law, label="measured boundary")
+    n = ds.samples.values.astype(float)
+    plot.theory_curve(ax, n, theory.printed_boundary_snr(n), r"paper: $N\,\mathrm{SNR}^2 = 1000$")
+    plot.theory_curve(ax, n, theory.boundary_snr(n, NOISE, NOISE_BIG), "derived: $R = 2$")
+    ax.set_ylabel(plot.label(ds.snr))
+    return fig
+
+
 def rounding(ds: xr.Dataset) -> Estimate:
     """Mean absolute difference of the test loss between single and double precision."""
     single, double = (ds.test_loss.sel(numerics=n, drop=True) for n in ("as printed", "float64"))
