@@ -126,9 +126,13 @@ class Programs:
                 del _COMPILED[next(iter(_COMPILED))]
         with lock:
             if not known:
-                known.append(self._compile(program, lanes.configs, *widths))
-            if needed := known[0].memory_analysis():
-                self.memory[program] = needed.temp_size_in_bytes
+                compiled = self._compile(program, lanes.configs, *widths)
+                needed = compiled.memory_analysis()  # takes 10 ms on a GPU
+                known += [compiled, 0 if needed is None else needed.temp_size_in_bytes]
+                if known[1] > MEMORY_SHARE * free_memory():
+                    known.clear()
+                    raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
+            self.memory[program] = known[1]
             return known[0]
 
     def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
@@ -141,11 +145,7 @@ class Programs:
             configs = _rows(configs, np.zeros(wide, int))
             arguments = configs, np.zeros(deep, np.int32), self.data
             lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
-            compiled = lowered.compile(compiler_options=COMPILER[self.mode])
-        needed = compiled.memory_analysis()
-        if needed is not None and needed.temp_size_in_bytes > MEMORY_SHARE * free_memory():
-            raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
-        return compiled
+            return lowered.compile(compiler_options=COMPILER[self.mode])
 
     def _batch(self, program: Program, wide: int) -> Any:
         """`simulate` for many lanes. Several devices share them, each with loops of its own."""

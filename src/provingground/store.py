@@ -116,7 +116,7 @@ class Store:
     def open(self) -> None:
         """Makes the folder, and removes what killed processes left. From here on, a folder that
         goes away is an error: it may be a disk, and what lies under it is another one."""
-        self.write(self.path / "claims" / ".ready", b"")
+        self.write(self.path / "claims" / ".ready", b"", sync=False)
         (self.path / "claims" / ".ready").unlink(missing_ok=True)
         self._opened = True
         self.claims.clean()
@@ -178,8 +178,8 @@ class Store:
         self.write(path, content)
         return path
 
-    def write(self, path: Path, content: bytes) -> None:
-        """Writes a file whole or not at all."""
+    def write(self, path: Path, content: bytes, sync: bool = True) -> None:
+        """Writes a file whole or not at all; `sync` also keeps it through a power cut."""
         temporary = path.with_name(f".{uuid.uuid4().hex}.{claims.tag()}.tmp")
         try:
             if self._opened and not self.path.is_dir():
@@ -187,8 +187,9 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb") as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
             raise self._unwritable(error) from error
@@ -244,7 +245,7 @@ class Store:
         return path.read_text() if path.exists() else None
 
     def set_note(self, kind: str, name: str, text: str) -> None:
-        self.write(self.path / kind / f"{name}.txt", text.encode())
+        self.write(self.path / kind / f"{name}.txt", text.encode(), sync=False)
 
 
 def packed(

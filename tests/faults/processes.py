@@ -31,9 +31,21 @@ class End(NamedTuple):
 
 
 class Running:
-    """A process of `proving`, in a session of its own."""
+    """A process of `proving`, in a session of its own.
 
-    def __init__(self, *args: object, sabotage: str = "", seconds: float = 0.0, tame: bool = False):
+    Cells take `seconds`, those of the larger rates `long`; the first of these makes the file
+    `mark`. If `tame`, no cell does harm.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        sabotage: str = "",
+        seconds: float = 0.0,
+        long: float | None = None,
+        mark: Path | None = None,
+        tame: bool = False,
+    ) -> None:
         start = [str(HERE / "sabotage.py"), sabotage] if sabotage else ["-m", "provingground.cli"]
         self.process = subprocess.Popen(
             [sys.executable, *start, *map(str, args)],
@@ -44,7 +56,8 @@ class Running:
             env={
                 **os.environ,
                 "PROVING_STUDIES": str(HERE / "crashing"),
-                "CRASHING_SECONDS": str(seconds),
+                "CRASHING_SECONDS": f"{seconds} {seconds if long is None else long}",
+                "CRASHING_MARK": str(mark or ""),
                 "CRASHING_TAME": "yes" if tame else "",
             },
         )

@@ -1,111 +1,172 @@
-"""Real processes that are killed, that meet on one store, and that find broken files."""
+"""Processes that are killed, that meet on one store, that find broken files or a wrong clock."""
 
+import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections import Counter
-from pathlib import Path
 
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import xarray as xr
+from jaxtyping import Array, Float
+from processes import CELLS, SWEEP, cells, claims, files, nothing_left, temporary
 
-from provingground.store import Store
+from provingground import api, programs
+from provingground.keys import normal, stream
+from provingground.study import Experiment, Prediction, Simulator, Study, config, par, probe
 
-CELLS, BLOCKS = 96, 24
-SWEEP = ["--set", "samples=200", "--set", "noise=0.5:2:4", "--set", "dim=40",
-         "--set", "steps=30000", "--seeds", "24", "--lanes", "4"]  # fmt: skip
-
-
-def start(store: Path) -> subprocess.Popen:
-    """A sweep of a few seconds that leaves its Dataset beside the store."""
-    command = [sys.executable, "-m", "provingground.cli", "run", "toy/risk", *SWEEP]
-    out = f"{store}-{time.monotonic_ns()}.nc"
-    return subprocess.Popen(
-        [*command, "--store", str(store), "--out", out],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+# ---------------------------------------------------------------------------- the killed
 
 
-def finish(process: subprocess.Popen) -> tuple[xr.Dataset, str]:
-    """The Dataset of a process, and what it said."""
-    _, told = process.communicate(timeout=200)
-    assert process.returncode == 0, told
-    with xr.open_dataset(process.args[-1], engine="scipy") as ds:  # pyright: ignore
-        found = ds.load()
-    found.attrs.pop("seconds")
-    return found, told
-
-
-def files(store: Path) -> dict[str, int]:
-    """The files of the toy study and when they were written."""
-    return {p.name: p.stat().st_mtime_ns for p in (store / "toy").glob("*.nc")}
-
-
-def cells(store: Path) -> Counter[str]:
-    """How often each cell is stored."""
-    return Counter(cell for chunk in Store(store).chunks("toy") for cell in chunk.cells)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> tuple[Path, xr.Dataset]:
-    store = tmp_path_factory.mktemp("undisturbed") / "store"
-    return store, finish(start(store))[0]
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory) -> tuple[Path, list[xr.Dataset]]:
-    """What two processes leave that run at once on one store."""
-    store = tmp_path_factory.mktemp("shared") / "store"
-    return store, [ds for ds, _ in map(finish, [start(store), start(store)])]
-
-
-def test_a_killed_sweep_goes_on_where_it_was(tmp_path, undisturbed):
+def test_a_killed_sweep_goes_on_where_it_was(tmp_path, start, finished, undisturbed):
     store = tmp_path / "store"
-    process = start(store)
-    while len(files(store)) < 4:
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    before = files(store)
-    assert 4 <= len(before) < BLOCKS
+    process = start("run", *SWEEP, "--store", store, seconds=0.4)
+    process.until(lambda: len(files(store)) >= 4)
+    process.send(signal.SIGKILL)
+    assert process.end().code == -signal.SIGKILL
+    before, stored = files(store), len(cells(store))
+    assert 4 <= stored < CELLS
+    assert claims(store)
 
-    ds, told = finish(start(store))
-    assert f"{CELLS} cells, {CELLS // BLOCKS * len(before)} stored" in told
+    ds, told = finished(store)
+    assert f"{CELLS} cells, {stored} stored, {CELLS - stored} to run" in told
     assert ds.identical(undisturbed[1])
     assert before.items() <= files(store).items()
     assert len(cells(store)) == cells(store).total() == CELLS
-    assert list((store / "claims").iterdir()) == []
+    assert nothing_left(store)
 
 
-def test_two_processes_at_once_get_the_same_results(shared, undisturbed):
-    store, found = shared
-    assert all(ds.identical(undisturbed[1]) for ds in found)
-    assert len(cells(store)) == CELLS
-    assert list((store / "claims").iterdir()) == []
+def test_a_sweep_killed_between_writing_and_renaming_goes_on(
+    tmp_path, start, finished, undisturbed
+):
+    store = tmp_path / "store"
+    sabotage = "killed_before_renaming:3"
+    process = start("run", *SWEEP, "--store", store, sabotage=sabotage, seconds=0.05)
+    assert process.end().code == -signal.SIGKILL
+    stored = cells(store).total()
+    assert 0 < stored < CELLS
+    assert len(files(store)) == 2
+    assert temporary(store)
+    assert claims(store)
+
+    ds, told = finished(store)
+    assert f"{stored} stored" in told
+    assert ds.identical(undisturbed[1])
+    assert cells(store).total() == CELLS
+    assert nothing_left(store)
 
 
-def test_two_processes_at_once_compute_no_cell_twice(shared):
-    assert cells(shared[0]).total() == CELLS
+# ----------------------------------------------------------------------------- the others
 
 
-def test_a_broken_file_is_named_set_aside_and_computed_again(tmp_path, undisturbed):
+def test_two_processes_at_once_share_the_work(tmp_path, start, finished, undisturbed):
+    store, meeting = tmp_path / "store", tmp_path / "meeting"
+    meeting.mkdir()
+    both = [
+        start("run", *SWEEP, "--store", store, sabotage=f"counting:{meeting}", seconds=0.2)
+        for _ in range(2)
+    ]
+    computed = []
+    for code, told, _ in [process.end() for process in both]:
+        assert code == 0, told
+        computed.append(sum(map(int, re.findall(r"computed (\d+) cells", told))))
+    assert min(computed) > 0
+    assert sum(computed) == CELLS
+    assert len(cells(store)) == cells(store).total() == CELLS
+    assert nothing_left(store)
+    ds, told = finished(store)
+    assert f"{CELLS} stored, 0 to run" in told
+    assert ds.identical(undisturbed[1])
+
+
+def test_a_broken_file_is_named_set_aside_and_computed_again(tmp_path, finished, undisturbed):
     store = shutil.copytree(undisturbed[0], tmp_path / "store")
-    bad = store / "toy" / sorted(files(store))[7]
+    kept = files(store)
+    bad = store / "crashing" / sorted(kept)[1]
+    del kept[bad.name]
     content = bytearray(bad.read_bytes())
     content[len(content) // 2] ^= 4
     bad.write_bytes(content)
-    kept = files(store)
-    del kept[bad.name]
 
-    ds, told = finish(start(store))
+    ds, told = finished(store)
     assert f"quarantined {bad.name}" in told
-    assert f"{CELLS - CELLS // BLOCKS} stored" in told
+    assert 0 < int(re.findall(r"(\d+) to run", told)[0]) < CELLS
     assert (store / "quarantine" / bad.name).read_bytes() == content
     assert ds.identical(undisturbed[1])
     assert kept.items() <= files(store).items()
     assert cells(store).total() == CELLS
+
+
+@pytest.mark.parametrize("how", ["clock_set_back:3", "claims_from_the_future"])
+def test_clocks_do_not_matter(tmp_path, finished, undisturbed, how):
+    store = tmp_path / "store"
+    how = how if ":" in how else f"{how}:{store}"
+    ds, _ = finished(store, sabotage=how, seconds=0.05)
+    assert ds.identical(undisturbed[1])
+    assert len(cells(store)) == cells(store).total() == CELLS
+    assert nothing_left(store)
+
+
+# ----------------------------------------------------------------------- cells that raise
+
+
+def test_of_cells_that_raise_all_others_are_stored(tmp_path, start):
+    store = tmp_path / "store"
+    sweep = ["crashing/first", "--set", "rate=14:49:36", "--seeds", "1", "--lanes", "6"]
+    code, told, _ = start("run", *sweep, "--store", store).end()
+    assert code == 3
+    assert "6 of 36 cells failed, all others are stored" in told
+    assert "fourteen is too many" in told
+    assert cells(store).total() == 30
+    assert nothing_left(store)
+
+    code, told, _ = start("run", *sweep, "--store", store, tame=True).end()
+    assert "36 cells, 30 stored, 6 to run" in told
+    assert code == 0
+    assert len(cells(store)) == cells(store).total() == 36
+
+
+# --------------------------------------------------------------------------------- memory
+
+
+@config
+class Config:
+    rate: float = par(1.0, "r", "rate", low=0)
+
+
+class Probes(eqx.Module):
+    middle: Float[Array, ""] = probe("the one in the middle")
+
+
+def sort_many(cfg, key):
+    """Needs memory for each lane."""
+    x = normal(stream(key, "data"), ())
+    waves = jnp.sin(cfg.rate * (x + jnp.arange(20_001, dtype=jnp.float32)))
+    return Probes(jnp.sort(waves)[5_000] + cfg.rate)
+
+
+def test_lanes_that_do_not_fit_into_memory_are_halved(tmp_path, monkeypatch):
+    first = Experiment("first", "s", {"rate": np.linspace(1, 2, 8)}, 3, (), lambda ds: None)
+    simulators = {"one": Simulator(Config, sort_many, Probes)}
+    study = Study("many", "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
+    compile_, needed = programs.Programs._compile, {}
+
+    def measured(self, program, configs, wide, deep):
+        compiled = compile_(self, program, configs, wide, deep)
+        needed[wide, deep] = compiled.memory_analysis().temp_size_in_bytes
+        return compiled
+
+    monkeypatch.setattr(programs.Programs, "_compile", measured)
+    whole = api.run(study, "first", store=tmp_path / "whole", lanes=8)
+    assert list(needed) == [(8, 1)]
+    assert whole.attrs["lanes"] == "8"
+
+    monkeypatch.setattr(programs, "_COMPILED", {})
+    most = needed[8, 1] * 0.4  # what two lanes need, and not four
+    monkeypatch.setattr(programs, "free_memory", lambda: most / programs.MEMORY_SHARE)
+    ds = api.run(study, "first", store=tmp_path / "halved", lanes=8)
+    assert needed[2, 1] < most
+    assert ds.attrs["lanes"] == "2"
+    assert ds.attrs["missing"] == 0
+    xr.testing.assert_allclose(ds, whole, rtol=1e-6)

@@ -7,6 +7,7 @@ in trouble and one without have the same cells.
 import os
 import signal
 import time
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -29,7 +30,11 @@ class Probes(eqx.Module):
 
 
 def strike(rate):
-    time.sleep(float(os.environ.get("CRASHING_SECONDS", "0")))
+    """What takes a training its time, those with rates above 1 the second number of seconds."""
+    short, long = map(float, os.environ.get("CRASHING_SECONDS", "0 0").split())
+    if rate > 1 and (mark := os.environ.get("CRASHING_MARK")):
+        Path(mark).touch()
+    time.sleep(long if rate > 1 else short)
     if not os.environ.get("CRASHING_TAME"):
         if rate == 13:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,320 @@
+"""Sweeps over worker processes: the same numbers, and orders that are refused."""
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+
+from provingground import api, cli, cluster, dispatch
+from provingground.engine import Job
+from provingground.errors import InputError, RunError
+from provingground.store import Store
+from tiny import tiny
+
+TOY: dict[str, Any] = dict(samples=[20, 30], noise=[0.5, 1.0], dim=10, steps=50, seeds=3)
+BENIGN: dict[str, Any] = dict(samples=[4], snr=[5.0, 20.0], test_samples=8, seeds=2)
+SMALL = ["--set", "samples=20", "--set", "noise=1", "--set", "dim=10", "--set", "steps=50",
+         "--seeds", "2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with cluster.local(2) as executor:
+        yield executor
+
+
+def run(target, store, executor=None, **options):
+    ds = api.run(target, store=store, executor=executor, progress=False, **options)
+    del ds.attrs["seconds"]
+    return ds
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The toy study in threads of this process, one cell at a time."""
+    return run("toy/risk", tmp_path_factory.mktemp("alone"), lanes=1, **TOY)
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """What the workers of a run send back."""
+    found = []
+    collect = dispatch._Work._collect
+
+    def collected(self, future):
+        found.append(future.result())
+        collect(self, future)
+
+    monkeypatch.setattr(dispatch._Work, "_collect", collected)
+    return found
+
+
+# --------------------------------------------------------------------------- the numbers
+
+
+def test_workers_give_what_one_process_gives(workers, store, alone, watched):
+    ds = run("toy/risk", store, workers, lanes=1, **TOY)
+    assert ds.identical(alone)
+    assert len(watched) > 1
+    assert {finished.content for finished in watched} == {b""}  # they wrote it themselves
+    assert sum(len(chunk.cells) for chunk in store.chunks("toy")) == 12
+    assert list((store.path / "claims").iterdir()) == []
+
+
+def test_workers_give_what_one_process_gives_for_a_paper(workers, store, tmp_path):
+    ds = run("benign_overfitting/fig1a", store, workers, **BENIGN)
+    assert ds.identical(run("benign_overfitting/fig1a", tmp_path / "alone", **BENIGN))
+    assert ds.attrs["missing"] == 0
+
+
+def test_workers_that_do_not_see_the_store_send_their_results(
+    workers, store, alone, watched, monkeypatch
+):
+    """Such as those of another machine: what the coordinator claimed is not there."""
+    order = cluster.order
+
+    def elsewhere(*args):
+        return json.dumps(json.loads(order(*args)) | {"store": "/nowhere/at/all"})
+
+    monkeypatch.setattr(cluster, "order", elsewhere)
+    assert run("toy/risk", store, workers, lanes=1, **TOY).identical(alone)
+    assert all(finished.content for finished in watched)
+    assert not Path("/nowhere").exists()
+
+
+def test_a_second_run_over_workers_computes_nothing(workers, store, alone, watched):
+    run("toy/risk", store, lanes=1, **TOY)
+    watched.clear()
+    assert run("toy/risk", store, workers, lanes=1, **TOY).identical(alone)
+    assert watched == []
+
+
+def test_a_sweep_that_is_refined_runs_over_workers(workers, store, tmp_path):
+    """Each stage is sent by the numbers of its points in the whole grid."""
+    refined = [(s.name, e.name) for s in api.studies().values() for e in s.experiments if e.refine]
+    if not refined:
+        pytest.skip("no experiment is refined")
+    assert refined[0] == ("benign_overfitting", "boundary")
+
+
+def test_any_executor_of_processes_will_do(store, alone):
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        assert cluster.capacity(pool) == 1
+        assert run("toy/risk", store, pool, lanes=1, **TOY).identical(alone)
+    assert list((store.path / "claims").iterdir()) == []
+
+
+def test_processes_that_are_gone_are_named_and_what_is_stored_stays(store):
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        pool.submit(os.getpid).result()
+        done = []
+
+        def kill(finished: int, total: int, what: str) -> None:
+            if finished and not done:
+                done.append(finished)
+                for process in list(pool._processes.values()):
+                    process.kill()
+
+        with pytest.raises(RunError, match="the workers are gone.*Finished cells are stored"):
+            api.run("toy/risk", store=store, executor=pool, progress=kill, lanes=1, **TOY)
+    assert done
+    assert sum(len(chunk.cells) for chunk in store.chunks("toy")) >= done[0]
+    assert list((store.path / "claims").iterdir()) == []
+
+
+def test_a_scheduler_that_runs_can_be_used(store, alone):
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=50,
+        ) as made,
+        cluster.connected(made.scheduler_address) as executor,
+    ):
+        assert cluster.capacity(executor) == 2
+        assert run("toy/risk", store, executor, lanes=1, **TOY).identical(alone)
+
+
+def test_the_dashboard_is_off_unless_asked_for(workers):
+    assert workers._client.cluster.scheduler.services == {}
+    assert "bokeh" not in sys.modules
+
+
+# -------------------------------------------------------------------------------- orders
+
+
+@pytest.fixture
+def job(store) -> Job:
+    settings = {n: v for n, v in TOY.items() if n != "seeds"}
+    return api.job("toy/risk", store=store, seeds=3, lanes=2, settings=settings)
+
+
+def ordered(job: Job, count: int = 2, **changes: Any) -> str:
+    """An order of some blocks, claimed, and maybe changed on the way."""
+    blocks = job.blocks[:count]
+    cells = np.concatenate([job.cells(b) for b in blocks])
+    claim = dispatch._name(job.cells(blocks[0]))
+    assert job.store.claim(claim)
+    text = cluster.order(job, blocks, cells, job.fingerprints[blocks[0].group], claim)
+    return json.dumps(json.loads(text) | changes)
+
+
+def test_who_sees_the_store_writes_to_it(job):
+    finished = cluster.work(ordered(job))
+    assert finished.content == b""
+    assert finished.size > 0
+    assert job.stored().sum() == 4
+
+
+@pytest.mark.parametrize(
+    "claim", [["block", ""], ["block", "{}"], ["", ""], ["another", "what a claim said"]]
+)
+def test_who_does_not_see_the_claim_sends_the_results(job, claim):
+    """The store of another machine under the same name has not the claim of the coordinator."""
+    finished = cluster.work(ordered(job, claim=claim))
+    assert finished.content
+    assert finished.size == len(finished.content)
+    assert not job.stored().any()
+    assert not list((job.store.path / "toy").glob("*"))
+    job.store.put_packed("toy", finished.content)
+    assert job.stored().sum() == 4
+
+
+def test_who_sees_the_store_and_cannot_write_sends_the_results(job, monkeypatch):
+    order = ordered(job)
+
+    def refuse(*args):
+        raise RunError("cannot write")
+
+    monkeypatch.setattr(Store, "put_packed", refuse)
+    finished = cluster.work(order)
+    monkeypatch.undo()
+    assert finished.content
+    job.store.put_packed("toy", finished.content)
+    assert job.stored().sum() == 4
+
+
+def test_an_order_of_another_version_is_refused(job):
+    order = ordered(job, sources="another", fingerprint="f" * 40)
+    with pytest.raises(RunError, match="a worker has another version of toy"):
+        cluster.work(order)
+    assert not job.stored().any()
+
+
+def test_sources_that_say_the_same_otherwise_will_do(job):
+    """Comments were changed: the lowered program is what counts."""
+    cluster.work(ordered(job, sources="another"))
+    assert job.stored().sum() == 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fingerprint": "f" * 40},
+        {"seeds": [5, 6, 7]},
+        {"cells": ["0" * 32] * 4},
+        {"settings": {"samples": [20, 30], "noise": [0.6, 1.0], "dim": 10, "steps": 50}},
+    ],
+    ids=["fingerprint", "seeds", "cells", "settings"],
+)
+def test_an_order_that_is_read_differently_is_refused(job, changes):
+    with pytest.raises(RunError, match="reads the settings or the data of toy differently"):
+        cluster.work(ordered(job, **changes))
+    assert not job.stored().any()
+
+
+def test_cells_of_later_blocks_that_do_not_fit_are_refused(job):
+    order = json.loads(ordered(job))
+    order["cells"][-1] = "0" * 32
+    with pytest.raises(RunError, match="differently"):
+        cluster.work(json.dumps(order))
+
+
+def test_an_order_that_does_not_fit_ends_the_run(workers, store, monkeypatch):
+    order = cluster.order
+    changed = {"fingerprint": "f" * 40}
+    monkeypatch.setattr(cluster, "order", lambda *a: json.dumps(json.loads(order(*a)) | changed))
+    with pytest.raises(RunError, match="differently"):
+        run("toy/risk", store, workers, **TOY)
+    assert list((store.path / "claims").iterdir()) == []
+
+
+def test_a_study_that_workers_would_not_find_is_refused(workers, store):
+    with pytest.raises(InputError, match="'tiny' is not this one.*entry point or --study-path"):
+        run(tiny(), store, workers, experiment="first")
+
+
+def test_a_study_that_goes_by_the_name_of_another_is_refused(workers, store):
+    import dataclasses
+
+    own = dataclasses.replace(api.study("toy"), title="another")
+    with pytest.raises(InputError, match="'toy' is not this one"):
+        run(own, store, workers, experiment="risk")
+
+
+# -------------------------------------------------------------------------- command line
+
+
+@pytest.fixture
+def proving(monkeypatch, capsys, store):
+    """Exit code and stderr of a small run, in this process."""
+    monkeypatch.setattr(cluster, "SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr(cli.signal, "signal", lambda *args: None)
+
+    def call(*args) -> tuple[int, str]:
+        command = ["proving", "run", "toy/risk", *SMALL, "--store", str(store.path), *args]
+        monkeypatch.setattr(sys, "argv", command)
+        try:
+            cli.main()
+        except SystemExit as end:
+            return int(end.code or 0), capsys.readouterr().err
+        return 0, capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--workers", "0"], 2, "workers = 0 is not allowed: whole numbers from 1"),
+        (["--workers", "-3"], 2, "workers = -3 is not allowed"),
+        (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], 2, "give one of them"),
+        (["--scheduler", "tcp://127.0.0.1:1"], 3, "no scheduler answers at tcp://127.0.0.1:1"),
+        (["--scheduler", "nonsense://x"], 3, "no scheduler answers at nonsense://x"),
+        (["--scheduler", ""], 3, "no scheduler answers at"),
+    ],
+)
+def test_workers_that_cannot_be_had_are_told_at_once(proving, options, code, says):
+    start = time.monotonic()
+    found, told = proving(*options)
+    assert found == code, told
+    assert says in told
+    assert "Traceback" not in told
+    assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("options", [["--workers", "1"], ["--scheduler", "tcp://127.0.0.1:1"]])
+def test_without_dask_it_says_what_to_install(proving, monkeypatch, options):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, told = proving(*options)
+    assert code == 2
+    assert "pip install 'provingground[cluster]'" in told
+
+
+def test_the_command_line_starts_workers(proving, store):
+    code, told = proving("--workers", "1")
+    assert code == 0, told
+    assert "2 cells, 0 stored, 2 to run" in told
+    assert sum(len(chunk.cells) for chunk in store.chunks("toy")) == 2
