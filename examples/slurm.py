@@ -10,7 +10,7 @@ workers end with it. Change the sizes of a job, and what is run, to taste; see d
 
 import argparse
 
-import dask
+import dask.config as settings
 from dask_jobqueue import SLURMCluster
 
 import provingground as pg
@@ -31,7 +31,7 @@ SCHEDULER = {
 
 def main() -> None:
     given = parser.parse_args()
-    dask.config.set(SCHEDULER)
+    settings.set(SCHEDULER)
     with SLURMCluster(
         cores=1,  # threads of a worker; the engine sends each thread a batch of trainings
         processes=1,
@@ -43,7 +43,7 @@ def main() -> None:
         worker_extra_args=["--no-dashboard", "--dashboard-address", "127.0.0.1:0"],
         scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         # Encrypted where Dask's configuration names certificates.
-        protocol="tls://" if dask.config.get("distributed.comm.tls.ca-file", None) else "tcp://",
+        protocol="tls://" if settings.get("distributed.comm.tls.ca-file", None) else "tcp://",
     ) as jobs:
         if given.script:
             print(jobs.job_script())

@@ -180,6 +180,8 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     from provingground import api
 
     job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
+    if job.sweep.experiment.refine is not None:
+        api.stored(job)  # as far as its bisection has come
     sweep, out = job.sweep, _console()
     out.print(f"{sweep.study.name}/{sweep.experiment.name}: {sweep.experiment.says}\n")
     table = Table("axis", "values", box=None)
@@ -271,8 +273,10 @@ def run(
     job = _job(target, scale, set_, seeds, lanes, store, yes)
     forecast = job.forecast()
     left = forecast.cells - forecast.stored
+    most = "at most " if job.sweep.experiment.refine else ""
     _say(
-        f"{forecast.cells} cells, {forecast.stored} stored, {left} to run in {forecast.programs} "
+        f"{forecast.cells} cells, {forecast.stored} stored, {most}{left} to run in "
+        f"{forecast.programs} "
         f"programs" + (f", about {_duration(forecast.seconds)}" if forecast.seconds else "")
     )
     start = time.perf_counter()
@@ -543,7 +547,7 @@ def _workers(count: int | None, scheduler: str | None, dashboard: bool) -> Itera
     else:
         with cluster.local(count or 0, dashboard=dashboard) as executor:
             if dashboard:
-                _say("dashboard: http://127.0.0.1:8787")
+                _say(f"dashboard: {cluster.dashboard(executor)}")
             yield executor
 
 

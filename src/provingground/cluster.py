@@ -45,18 +45,19 @@ def local(workers: int, *, dashboard: bool = False) -> Iterator[Executor]:
     if workers < 1:
         raise InputError(f"workers = {workers} is not allowed: whole numbers from 1")
     distributed = _distributed()
-    with (
-        distributed.LocalCluster(
+    try:
+        made = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address="127.0.0.1:8787" if dashboard else None,
+            dashboard_address="127.0.0.1:8787" if dashboard else "127.0.0.1:0",
             memory_limit=None,
             silence_logs=50,
             preload=[__name__],
-        ) as made,
-        distributed.Client(made) as client,
-    ):
+        )
+    except (OSError, RuntimeError) as error:  # such as Dask's configuration asking for TLS
+        raise RunError(f"no workers could be started: {error}") from error
+    with made, distributed.Client(made) as client:
         yield client.get_executor()
 
 
@@ -69,7 +70,7 @@ def connected(scheduler: str) -> Iterator[Executor]:
     distributed = _distributed()
     try:
         client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(f"no scheduler answers at {scheduler}: {error}") from error
     with client:
         yield client.get_executor()
@@ -106,6 +107,11 @@ def capacity(executor: Executor) -> int:
     return known
 
 
+def dashboard(executor: Executor) -> str:
+    """Where Dask's dashboard is."""
+    return executor._client.dashboard_link  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def machine(executor: Executor) -> Machine:
     """What the workers run on; they are taken to be alike."""
     one = executor.submit(here).result()
@@ -134,7 +140,10 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, c
     program = job.groups[blocks[0].group].program
     return json.dumps(
         {
-            "studies": os.environ.get("PROVING_STUDIES", ""),
+            "studies": os.pathsep.join(
+                str(Path(folder).expanduser().resolve())
+                for folder in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep))
+            ),
             "plan": [sweep.study.name, sweep.experiment.name, sweep.scale],
             "settings": {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}},
             "seeds": sweep.seeds,

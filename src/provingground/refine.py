@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground.engine import Job
+from provingground.errors import unknown
+from provingground.programs import probe_dims
 from provingground.results import dataset
 from provingground.stats import means_without
 
@@ -27,7 +29,12 @@ def stages(job: Job) -> Iterator[None]:
     if refine is None:
         yield
         return
-    axis = [a.name for a in job.sweep.axes].index(refine.axis)
+    axes, probes = [a.name for a in job.sweep.axes], _single_numbers(job)
+    if refine.axis not in axes:
+        raise unknown("axis to refine", refine.axis, axes)
+    if refine.probe not in probes:
+        raise unknown("probe (a single number) to refine by", refine.probe, probes)
+    axis = axes.index(refine.axis)
     rest, places = np.delete(job.sweep.shape, axis), job.sweep.shape[axis]
     known = np.zeros((int(np.prod(rest)), places), bool)
     coarse = np.arange(len(known)) % STRIDE == 0
@@ -44,24 +51,35 @@ def stages(job: Job) -> Iterator[None]:
         known |= more
 
 
+def _single_numbers(job: Job) -> list[str]:
+    simulator = job.study.simulators[job.groups[0].program.simulator]
+    return [name for name, dims in probe_dims(simulator.probes).items() if not dims]
+
+
 def _sides(values: NDArray[np.float64], level: float) -> NDArray[np.bool_]:
     """Whether each replica (the seed-mean, then without each seed) is above, as (row, place, r)."""
     return np.moveaxis(means_without(np.moveaxis(values, -1, 0)), 0, -1) > level
 
 
+def _crossings(sides: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which replicas cross between neighbours among the known places of a row."""
+    return np.diff(sides[known], axis=0)
+
+
 def _pairs(sides: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Neighbours among the known places of a row between which a replica crosses."""
     at = np.flatnonzero(known)
-    crossed = (sides[at[:-1]] != sides[at[1:]]).any(axis=-1)
+    crossed = _crossings(sides, known).any(axis=-1)
     return [(int(i), int(j)) for i, j in zip(at[:-1][crossed], at[1:][crossed], strict=True)]
 
 
 def _more(sides: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The places to try next: the middle of each crossing, or the ends where there is none."""
+    """The places to try next: the middle of each crossing, and the ends for want of one."""
     more = np.zeros_like(known)
     for row in np.flatnonzero(known.any(axis=1)):
-        pairs = _pairs(sides[row], known[row])
-        more[row, [(i + j) // 2 for i, j in pairs] or [0, -1]] = True
+        more[row, [(i + j) // 2 for i, j in _pairs(sides[row], known[row])]] = True
+        if not _crossings(sides[row], known[row]).any(axis=0).all():  # of every replica
+            more[row, [0, -1]] = True
     return more & ~known
 
 
