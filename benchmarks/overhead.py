@@ -25,7 +25,7 @@ from provingground import api, dispatch, machine
 from provingground.engine import Job
 
 TINY: dict[str, Any] = dict(samples=40, steps=11)
-LONG: dict[str, Any] = dict(samples=200, dim=64, steps=1500)  # about 5 ms a cell
+LONG: dict[str, Any] = dict(samples=200, dim=64, steps=8000)  # about 5 ms a cell
 
 
 def job(store: str, points: int, seeds: int, **settings: Any) -> Job:
