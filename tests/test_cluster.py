@@ -262,7 +262,6 @@ def test_an_order_that_is_read_differently_is_refused(job, changes):
     assert not job.stored().any()
 
 
-@pytest.mark.xfail(strict=True, reason="only the first block of an order is checked")
 def test_cells_of_later_blocks_that_do_not_fit_are_refused(job):
     order = json.loads(ordered(job))
     order["cells"][-1] = "0" * 32
@@ -270,11 +269,6 @@ def test_cells_of_later_blocks_that_do_not_fit_are_refused(job):
         cluster.work(json.dumps(order))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="threads of a worker parse sources at once, which CPython 3.11 answers now and then "
-    "with SystemError: AST constructor recursion depth mismatch",
-)
 def test_threads_of_a_worker_do_not_parse_at_once(job, monkeypatch):
     parse, inside, most = ast.parse, [], []
 

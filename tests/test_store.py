@@ -173,13 +173,14 @@ def test_notes_are_kept(store):
 def test_a_failed_write_is_told_and_leaves_everything_as_it_was(store, monkeypatch, number, says):
     before = put(store, IDS[:1])
 
-    def refuse(file):
+    def refuse(*args):
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", refuse)
         with pytest.raises(RunError, match=f"{says}.*intact"):
             put(store, IDS[1:])
+        patched.setattr(os, "replace", refuse)
         with pytest.raises(RunError, match=says):
             store.set_note("timings", "n", "1")
     assert files(store) == [before]
@@ -197,12 +198,12 @@ def test_a_store_that_went_away_is_named_and_not_made_again(store):
         lambda: put(store),
         lambda: store.claim("block"),
         lambda: store.set_note("timings", "n", "1"),
+        lambda: store.look("s"),
         store.open,
     ):
         with pytest.raises(RunError, match=f"cannot write to the store {store.path}"):
             use()
         assert not store.path.exists()
-    assert found(store) == {}
     store.claims.release("block")
     store.claims.renew(["block"])
     store.claims.close()

@@ -51,6 +51,7 @@ def local(workers: int, *, dashboard: bool = False) -> Iterator[Executor]:
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:8787" if dashboard else "127.0.0.1:0",
+            scheduler_kwargs={"dashboard": dashboard},
             memory_limit=None,
             silence_logs=50,
             preload=[__name__],
@@ -173,6 +174,7 @@ def work(text: str) -> "Finished":
     order = json.loads(text)
     claim, holder = order["claim"]
     store = Store(Path(order["store"]))
+    store.must_stay()
     shared = bool(holder) and store.claims.holder(claim) == holder
     job = _job(
         order["studies"],
@@ -219,8 +221,10 @@ def _check(job: "Job", blocks: Sequence["Block"], cells: Ids, order: dict[str, A
             _LOWERED[name] = programs.lowered_hash(job.study, Point(group.program, group.config))
         if _LOWERED[name] != known:
             raise RunError(f"a worker has another version of {job.study.name}, or of its libraries")
-    some = group._replace(points=group.points[blocks[0].rows], values=group.values[blocks[0].rows])
-    seeds = [job.sweep.seeds[i] for i in blocks[0].seeds]
-    mine = grid.cell_ids(job.study, some, known, job.data_digest, seeds).T.ravel()
-    if not np.array_equal(mine, cells[: len(mine)]):
+    mine = []
+    for block in blocks:
+        rows = group._replace(points=group.points[block.rows], values=group.values[block.rows])
+        seeds = [job.sweep.seeds[i] for i in block.seeds]
+        mine.append(grid.cell_ids(job.study, rows, known, job.data_digest, seeds).T.ravel())
+    if not np.array_equal(np.concatenate(mine), cells):
         raise RunError(f"a worker reads the settings or the data of {job.study.name} differently")

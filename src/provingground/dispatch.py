@@ -26,7 +26,7 @@ from provingground.store import Ids
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
 CHUNK_BYTES = 2**25
 RENEW_SECONDS = 60.0
-SECONDS_TO_END = 3.0  # after SIGTERM
+SECONDS_TO_END = 2.5  # after SIGTERM
 
 Progress = Callable[[int, int, str], None]
 

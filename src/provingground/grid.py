@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, par
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
 _STARTED = time.time()
+_PARSING = threading.Lock()
 
 
 class Program(NamedTuple):
@@ -303,6 +305,11 @@ def source_digest(module: str) -> str | None:
     is not at hand (a prompt, a notebook) or was changed after this process began: then what
     is in memory need not be what is on disk.
     """
+    with _PARSING:  # which is not for several threads at once
+        return _source_digest(module)
+
+
+def _source_digest(module: str) -> str | None:
     found: dict[str, Path] = {}
     queue = [module]
     packages = {"provingground", module.partition(".")[0]}

@@ -129,9 +129,10 @@ class Programs:
                 compiled = self._compile(program, lanes.configs, *widths)
                 needed = compiled.memory_analysis()  # takes 10 ms on a GPU
                 known += [compiled, 0 if needed is None else needed.temp_size_in_bytes]
+            if len(known) == 2:  # it did not fit yet
                 if known[1] > MEMORY_SHARE * free_memory():
-                    known.clear()
                     raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
+                known.append("fits")
             self.memory[program] = known[1]
             return known[0]
 

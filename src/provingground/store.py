@@ -114,16 +114,20 @@ class Store:
             raise self._unwritable(error) from error
 
     def open(self) -> None:
-        """Makes the folder, and removes what killed processes left. From here on, a folder that
-        goes away is an error: it may be a disk, and what lies under it is another one."""
+        """Makes the folder, and removes what killed processes left."""
         self.write(self.path / "claims" / ".ready", b"", sync=False)
         (self.path / "claims" / ".ready").unlink(missing_ok=True)
-        self._opened = True
+        self.must_stay()
         self.claims.clean()
         for path in self.path.glob("*/.*.tmp"):
             with contextlib.suppress(OSError):
                 if not claims.writer_lives(path):
                     path.unlink()
+
+    def must_stay(self) -> None:
+        """From here on, a folder that goes away is an error: it may be a disk, and what lies
+        under it is another one."""
+        self._opened = True
 
     # -------------------------------------------------------------------- cells
 
@@ -144,6 +148,7 @@ class Store:
     def look(self, study: str) -> Index:
         """Where the cells of a study lie by now. Only new files are read, and of them the cells."""
         with self._lock:
+            self._check_there()
             index, seen = self._indices.setdefault(study, (Index(), set()))
             try:
                 there = {e.name for e in os.scandir(self.path / study) if e.name.endswith(".nc")}
@@ -182,8 +187,7 @@ class Store:
         """Writes a file whole or not at all; `sync` also keeps it through a power cut."""
         temporary = path.with_name(f".{uuid.uuid4().hex}.{claims.tag()}.tmp")
         try:
-            if self._opened and not self.path.is_dir():
-                raise OSError(errno.ENODEV, "it went away")
+            self._check_there()
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "wb") as file:
                 file.write(content)
@@ -196,6 +200,10 @@ class Store:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+    def _check_there(self) -> None:
+        if self._opened and not self.path.is_dir():
+            raise self._unwritable(OSError(errno.ENODEV, "it went away"))
 
     def _unwritable(self, error: OSError) -> RunError:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror

@@ -19,18 +19,11 @@ def test_a_store_that_cannot_be_made_is_named_before_any_work(tmp_path, start):
     assert not mark.exists()
 
 
-made_again = pytest.mark.xfail(
-    strict=True,
-    reason="a worker that saw the store when it began writes to it without having opened it, and "
-    "so makes the folder again",
-)
-
-
 @pytest.mark.parametrize(
     "how",
     [
         pytest.param((), id="threads"),
-        pytest.param(("--workers", 2), id="workers", marks=made_again),
+        pytest.param(("--workers", 2), id="workers"),
     ],
 )
 def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, undisturbed, how):
@@ -53,7 +46,6 @@ def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, und
     assert nothing_left(store)
 
 
-@made_again
 def test_a_store_that_goes_away_from_the_last_worker_is_an_error(tmp_path, start):
     store, mark = tmp_path / "store", tmp_path / "mark"
     sweep = ["crashing/first", "--set", "rate=1,2", "--seeds", "1", "--lanes", "1"]
