@@ -96,7 +96,7 @@ class Job:
     def study(self) -> Study:
         return self.sweep.study
 
-    @cached_property
+    @property
     def where(self) -> Machine:
         return self.machine or here()
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import threading
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ class Machine(NamedTuple):
         return f"{many}{self.device}, {self.workers} {calls} at a time"
 
 
+@cache
 def here() -> Machine:
     """This machine, as this process may use it."""
     device = jax.local_devices()[0]

@@ -26,25 +26,38 @@ FIGURE_1: dict[str, Any] = dict(
     },
 )
 
+
+def boundary_law(
+    exponent: str,
+    constant: str,
+    words: str = "",
+    of: Callable[[xr.Dataset], xr.Dataset] = lambda ds: ds,
+) -> tuple[Claim, Claim]:
+    """The two claims on the boundary, by their names, of a part of a Dataset."""
+    return (
+        Claim(
+            exponent,
+            f"the critical SNR falls with the sample size as N^(-1/2){words}",
+            measure=lambda ds: measures.boundary(of(ds)).law.slope,
+            within=(-0.6, -0.4),
+            source="Theorems 4.1 and 4.2, Figure 1(b)",
+        ),
+        Claim(
+            constant,
+            f"on the boundary N SNR^2 is about 1000{words}",
+            measure=lambda ds: measures.boundary_constant(of(ds)),
+            within=(700, 1300),
+            source="Figure 1(b)",
+        ),
+    )
+
+
 FIG1B = Experiment(
     "fig1b",
     says="The map of Figure 1(a) cut at test loss 0.2: a sharp transition along a curve.",
     **FIGURE_1,
     claims=(
-        Claim(
-            "boundary_exponent",
-            "the critical SNR falls with the sample size as N^(-1/2)",
-            measure=lambda ds: measures.boundary(ds).law.slope,
-            within=(-0.6, -0.4),
-            source="Theorems 4.1 and 4.2, Figure 1(b)",
-        ),
-        Claim(
-            "boundary_constant",
-            "on the boundary N SNR^2 is about 1000",
-            measure=measures.boundary_constant,
-            within=(700, 1300),
-            source="Figure 1(b)",
-        ),
+        *boundary_law("boundary_exponent", "boundary_constant"),
         Claim(
             "constant_low",
             "N SNR^2 on the boundary is at least 700 at every N from 4 on",
@@ -87,22 +100,7 @@ BOUNDARY = Experiment(
     seeds=8,
     quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6},
     refine=Refine("snr", "test_loss", measures.CUT),
-    claims=(
-        Claim(
-            "traced_exponent",
-            "the critical SNR falls with the sample size as N^(-1/2)",
-            measure=lambda ds: measures.boundary(ds).law.slope,
-            within=(-0.6, -0.4),
-            source="Theorems 4.1 and 4.2",
-        ),
-        Claim(
-            "traced_constant",
-            "on the boundary N SNR^2 is about 1000",
-            measure=measures.boundary_constant,
-            within=(700, 1300),
-            source="Figure 1(b)",
-        ),
-    ),
+    claims=boundary_law("traced_exponent", "traced_constant"),
     figure=measures.draw_boundary,
 )
 
@@ -145,32 +143,16 @@ FIG1A = Experiment(
 
 
 def numerics_claims() -> tuple[Claim, ...]:
-    made = []
-    for label, name in (("half step", "half_step"), ("float64", "float64")):
-
-        def slope(ds: xr.Dataset, label: str = label) -> Estimate:
-            return measures.boundary(ds.sel(numerics=label)).law.slope
-
-        def constant(ds: xr.Dataset, label: str = label) -> Estimate:
-            return measures.boundary_constant(ds.sel(numerics=label))
-
-        made += [
-            Claim(
-                f"exponent_{name}",
-                f"the boundary's exponent is -1/2 ({label})",
-                measure=slope,
-                within=(-0.6, -0.4),
-                source="Theorems 4.1 and 4.2",
-            ),
-            Claim(
-                f"constant_{name}",
-                f"on the boundary N SNR^2 is about 1000 ({label})",
-                measure=constant,
-                within=(700, 1300),
-                source="Figure 1(b)",
-            ),
-        ]
-    return tuple(made)
+    return tuple(
+        claim
+        for label, name in (("half step", "half_step"), ("float64", "float64"))
+        for claim in boundary_law(
+            f"exponent_{name}",
+            f"constant_{name}",
+            f" ({label})",
+            lambda ds, label=label: ds.sel(numerics=label),
+        )
+    )
 
 
 NUMERICS = Experiment(
