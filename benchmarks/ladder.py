@@ -5,9 +5,11 @@ peers first get the same weights and data and must agree; then each draws its ow
 timed in turns (ours, rung 1, rung 2, ours, ...), so that a busy moment hits all of them.
 """
 
+import atexit
 import importlib
 import importlib.util
 import itertools
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +33,8 @@ Results = dict[str, np.ndarray]  # one row per training
 
 TORCH = importlib.util.find_spec("torch") is not None
 TOLERANCE = 1e-3
-_PROGRAMS = tempfile.TemporaryDirectory()
+_PROGRAMS = Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, _PROGRAMS, ignore_errors=True)
 
 
 class Cost(NamedTuple):
@@ -81,7 +84,7 @@ class Workload:
 
     def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
         """The sweep, by the engine, into a fresh store; programs are kept for the process."""
-        keep_compiled_programs(Path(_PROGRAMS.name))
+        keep_compiled_programs(_PROGRAMS)
         with tempfile.TemporaryDirectory() as store:
             settings = dict(self.settings[scale]) | more
             return pg.run(self.study, self.experiment, store=store, progress=False, **settings)
