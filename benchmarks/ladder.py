@@ -23,7 +23,6 @@ import xarray as xr
 
 import provingground as pg
 from provingground.keys import seed_key
-from provingground.machine import keep_compiled_programs
 from provingground.study import Experiment, Prediction, Simulator, Study
 
 Scale = Literal["tiny", "quick", "full"]
@@ -84,7 +83,8 @@ class Workload:
 
     def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
         """The sweep, by the engine, into a fresh store; programs are kept for the process."""
-        keep_compiled_programs(_PROGRAMS)
+        if not jax.config.jax_compilation_cache_dir:  # pyright: ignore[reportAttributeAccessIssue]
+            jax.config.update("jax_compilation_cache_dir", str(_PROGRAMS))
         with tempfile.TemporaryDirectory() as store:
             settings = dict(self.settings[scale]) | more
             return pg.run(self.study, self.experiment, store=store, progress=False, **settings)
