@@ -94,7 +94,7 @@ def draw_phases(ds: xr.Dataset):
 
 def draw_boundary(ds: xr.Dataset):
     """The trainings that were run, by their side, and the boundary between them."""
-    fig, (ax,) = plot.figure(title="The boundary by bisection", width=4.2)
+    fig, (ax,) = plot.figure(title="The boundary by bisection", width=4.2, seeds=ds.sizes["seed"])
     loss = ds.test_loss.mean("seed", skipna=False).transpose("samples", "snr")
     for colour, name, side in (
         (plot.BELOW, f"run: $L < {CUT}$", loss < CUT),
