@@ -12,7 +12,8 @@ import itertools
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 import xarray as xr
+from jax.experimental.compilation_cache import compilation_cache
 
 import provingground as pg
 from provingground.keys import seed_key
@@ -32,6 +34,7 @@ Results = dict[str, np.ndarray]  # one row per training
 
 TORCH = importlib.util.find_spec("torch") is not None
 TOLERANCE = 1e-3
+_FOLDERS: list[str] = []
 _PROGRAMS = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, _PROGRAMS, ignore_errors=True)
 
@@ -83,9 +86,7 @@ class Workload:
 
     def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
         """The sweep, by the engine, into a fresh store; programs are kept for the process."""
-        if not jax.config.jax_compilation_cache_dir:  # pyright: ignore[reportAttributeAccessIssue]
-            jax.config.update("jax_compilation_cache_dir", str(_PROGRAMS))
-        with tempfile.TemporaryDirectory() as store:
+        with compiled_in(_PROGRAMS), tempfile.TemporaryDirectory() as store:
             settings = dict(self.settings[scale]) | more
             return pg.run(self.study, self.experiment, store=store, progress=False, **settings)
 
@@ -123,6 +124,24 @@ class Workload:
             theirs = rung.run(trials, self.given)
             found[name] = max(deviation(ours[n], theirs[n]) for n in self.measured)
         return found
+
+
+@contextmanager
+def compiled_in(folder: Path) -> Iterator[None]:
+    """Within the block jax keeps compiled programs in a folder; inside of another, in its."""
+    before = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    if before in _FOLDERS:
+        yield
+        return
+    _FOLDERS.append(str(folder))
+    compilation_cache.reset_cache()
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    try:
+        yield
+    finally:
+        compilation_cache.reset_cache()
+        jax.config.update("jax_compilation_cache_dir", before)
+        _FOLDERS.remove(str(folder))
 
 
 def cell(values: xr.DataArray, trial: Trial) -> np.ndarray:

@@ -29,7 +29,16 @@ from benchmarks import (
     tiny_networks,
 )
 from benchmarks.ceilings import ceilings
-from benchmarks.ladder import TOLERANCE, TORCH, Scale, Target, Timing, Workload, race
+from benchmarks.ladder import (
+    TOLERANCE,
+    TORCH,
+    Scale,
+    Target,
+    Timing,
+    Workload,
+    compiled_in,
+    race,
+)
 
 from provingground import machine
 
@@ -187,8 +196,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.repetitions < 1:
         parser.error("--repetitions takes whole numbers from 1")
     scale: Scale = "full" if args.full else "tiny" if args.tiny else "quick"
-    with tempfile.TemporaryDirectory() as compiled:
-        jax.config.update("jax_compilation_cache_dir", compiled)
+    with tempfile.TemporaryDirectory() as compiled, compiled_in(Path(compiled)):
         print(machine_line() + "\n")
         limits = ceilings()
         for library, at_best in limits.items():
