@@ -147,6 +147,42 @@ def test_one_of_many_takes_over(store, dead):
     assert sorted(got) == [False] * 7 + [True]
 
 
+@pytest.mark.parametrize("look", [Claims.take, lambda claims, name: claims.clean()])
+def test_a_claim_that_is_taken_over_meanwhile_is_left_alone(store, dead, monkeypatch, look):
+    """Between one process's look at a dead claim and its removal, another one is quicker."""
+    path = written(store, pid=dead)
+    quicker, slower, lives = Store(store.path).claims, store.claims, Claims.lives
+
+    def takes_over(self, path, *what):
+        found = lives(self, path, *what)
+        if self is slower and path.name == "block" and not found:
+            assert quicker.take("block")
+        return found
+
+    monkeypatch.setattr(Claims, "lives", takes_over)
+    assert not look(slower, "block")
+    assert path.samefile(quicker.own)
+
+
+def test_a_removal_that_died_half_way_is_done_by_the_next(store, dead):
+    written(store, pid=dead)
+    removals = []
+
+    class Dying(Claims):
+        def release(self, name):
+            removals.append(self.folder / name)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Dying(store.path / "claims").take("block")
+    (removal,) = removals
+    removal.unlink()
+    removal.write_text(claim_text(pid=dead))
+    written(store, pid=dead)
+    assert store.claim("block")
+    assert not removal.exists()
+
+
 def test_a_living_owner_s_claim_is_respected(store):
     written(store, pid=os.getppid(), started=claims._started(os.getppid()))
     assert not store.claim("block")

@@ -1,13 +1,14 @@
 import dataclasses
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from provingground import api, dispatch
+from provingground import api, dispatch, errors
 from provingground.engine import Job
-from provingground.errors import RunError
+from provingground.errors import RunError, Terminated
 from provingground.programs import Programs
 from provingground.store import Store
 from tiny import count_computed, run, tiny, trained
@@ -21,6 +22,29 @@ def computed(monkeypatch):
 
 def claims(store: Store) -> list[str]:
     return [path.name for path in (store.path / "claims").iterdir()]
+
+
+# ------------------------------------------------------------------------------ stopping
+
+
+@pytest.mark.parametrize("how", [Terminated, KeyboardInterrupt])
+def test_a_request_to_stop_that_python_drops_is_heeded(store, monkeypatch, how):
+    dropped = []
+    monkeypatch.setattr(errors, "_asked", [])
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: dropped.append(what.exc_type))
+
+    class Deleted:
+        def __del__(self):  # where Python drops every exception
+            errors.stop(how)
+
+    def tell(done, total, what):
+        if what == "training" and not errors._asked:
+            Deleted()
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        api.run(tiny(), "first", store=store, lanes=1, progress=tell)
+    assert dropped == [stop.type] == [how]
+    assert claims(store) == []
 
 
 # ------------------------------------------------------------------------------ failures

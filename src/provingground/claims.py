@@ -5,6 +5,7 @@ of a process are links to one file, so that making one writes nothing and renewi
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -34,14 +35,30 @@ class Claims:
                 self._make(path)
                 return True
             except FileExistsError:
-                if self.lives(path):
+                if not self._remove_dead(path):
                     return False
-                # Renaming is what only one of several takers succeeds in.
-                aside = path.with_name(f".{name}.{uuid.uuid4()}")
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, aside)
-                    aside.unlink()
         return False
+
+    def _remove_dead(self, path: Path) -> bool:
+        """Removes the claim of a dead owner; False if a living one has it, or is removing it.
+
+        Between the look at a claim and its removal another process may have replaced it by its
+        own, so the removal of this very text is claimed too, and the text looked at once more.
+        """
+        if (found := _read(path)) is None:
+            return True
+        text, renewed = found
+        if self.lives(path, text, renewed):
+            return False
+        removal = f".{path.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        if not self.take(removal):
+            return False
+        try:
+            if (found := _read(path)) is not None and found[0] == text:
+                path.unlink()
+        finally:
+            self.release(removal)
+        return True
 
     def _make(self, path: Path) -> None:
         if not self.own.exists():
@@ -66,28 +83,21 @@ class Claims:
 
     def holder(self, name: str) -> str:
         """What a claim says, which no other process's does; empty if there is none."""
-        try:
-            return (self.folder / name).read_text()
-        except OSError:
-            return ""
+        return (_read(self.folder / name) or ("", 0.0))[0]
 
     def clean(self) -> None:
         """Removes what dead processes left."""
-        for path in self.folder.iterdir():
+        for path in list(self.folder.iterdir()):
             with contextlib.suppress(OSError):
-                if not self.lives(path):
-                    path.unlink()
+                self._remove_dead(path)
+        self.close()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self.own.unlink(missing_ok=True)
 
-    def lives(self, path: Path) -> bool:
-        """Whether the owner of a claim is at work."""
-        try:
-            renewed, text = path.stat().st_mtime, path.read_text(errors="replace")
-        except OSError:
-            return False
+    def lives(self, path: Path, text: str, renewed: float) -> bool:
+        """Whether the owner of a claim that says so is at work."""
         try:
             owner = json.loads(text)
         except ValueError:  # being written just now, or broken
@@ -112,6 +122,14 @@ class Claims:
             since = now
             self._watched[str(path)] = renewed, now
         return _clock(path.parent) - renewed > seconds or now - since > seconds
+
+
+def _read(path: Path) -> tuple[str, float] | None:
+    """What a claim says, and when it was last renewed; None if there is none."""
+    try:
+        return path.read_text(errors="replace"), path.stat().st_mtime
+    except OSError:
+        return None
 
 
 @cache

@@ -19,7 +19,7 @@ import typer
 import typer.core
 
 from provingground import __version__
-from provingground.errors import InputError, RunError, Terminated
+from provingground.errors import InputError, RunError, Terminated, stop
 
 if TYPE_CHECKING:
     from provingground.store import Store
@@ -32,9 +32,9 @@ class Commands(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt as stop:
+        except KeyboardInterrupt as asked:
             _say("proving: interrupted; finished cells are stored, run again to go on")
-            raise typer.Exit(143 if isinstance(stop, Terminated) else 130) from None
+            raise typer.Exit(143 if isinstance(asked, Terminated) else 130) from None
 
 
 app = typer.Typer(
@@ -631,13 +631,15 @@ def _report_quarantine(store: "Store") -> None:
         _say(f"quarantined {line}")
 
 
-def _terminate(number: int, frame: Any) -> None:
-    raise Terminated
+def _stop(number: int, frame: Any) -> None:
+    stop(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
 
 
 def main() -> None:
     """The entry point: exit code 2 for bad input, 3 for a failed run (1 is a check's verdict)."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+        signal.signal(signal.SIGINT, _stop)
     try:
         app()
         return

@@ -20,7 +20,7 @@ import numpy as np
 
 from provingground import cluster
 from provingground.engine import Block, Finished, Job, Timing, tune
-from provingground.errors import RunError, Terminated
+from provingground.errors import RunError, Terminated, heed
 from provingground.store import Ids
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
@@ -89,6 +89,7 @@ class _Work:
     def until_done(self) -> None:
         self.tell(0, self.total, "compiling")
         while self.queue or self.suspects or self.elsewhere or self.flying:
+            heed()
             self._submit()
             if self.flying:
                 done, _ = wait(self.flying, timeout=1.0, return_when=FIRST_COMPLETED)

@@ -1,7 +1,8 @@
-"""The two ways a request can end badly, and the nearest valid name."""
+"""The two ways a request can end badly, the nearest valid name, and being asked to stop."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import NoReturn
 
 
 class InputError(ValueError):
@@ -22,3 +23,22 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:
 
 class Terminated(KeyboardInterrupt):
     """Another process (a scheduler that wants the machine back) asked this one to end soon."""
+
+
+_asked: list[type[KeyboardInterrupt]] = []
+
+
+def stop(how: type[KeyboardInterrupt]) -> NoReturn:
+    """Raises a request to stop, from a signal's handler.
+
+    Python drops what is raised while it deletes an object, so the request is also kept for those
+    who look for it with `heed`.
+    """
+    _asked.append(how)
+    raise how
+
+
+def heed() -> None:
+    """Raises a request to stop that was dropped when it came."""
+    if _asked:
+        raise _asked[-1]
