@@ -16,7 +16,7 @@ SCHEDULES = cases(
     {
         "annealed": {},
         "large step": {"lr2": 0.1, "k2": 20.0},
-        "small step": {"lr1": 0.005, "noise": KEPT, "noise2": KEPT},
+        "small step": {"lr1": 0.005, "k2": 1.0, "noise": KEPT, "noise2": KEPT},
         "no noise": {"noise": 0.0, "noise2": 0.0},
     }
 )
@@ -26,7 +26,7 @@ THM3 = Experiment(
     says="Two stages: the easy part at a large step, the hard part after annealing; and controls.",
     grid={"schedule": SCHEDULES},
     seeds=512,
-    quick={"seeds": 120},
+    quick={"seeds": 96},
     claims=(
         Claim(
             "thm1_a2",
@@ -149,6 +149,7 @@ THM2 = Experiment(
     says="All weights on 96 prompts against the population in five numbers.",
     grid={
         "z_norm": 12.0,
+        "k2": 4.0,
         "model": cases({"full": {"simulator": "full"}, "reduced": {"simulator": "reduced"}}),
     },
     seeds=48,
@@ -215,7 +216,7 @@ ABL_TEMP = Experiment(
     },
     derive=measures.at_temperature,
     seeds=512,
-    quick={"seeds": 120},
+    quick={"seeds": 96},
     claims=(
         *(
             Claim(
@@ -255,12 +256,12 @@ ETA_C = Experiment(
     says="The largest step size that learns the hard part, at a fixed temperature, against u.",
     grid={
         "z_norm": [6.0, 9.0, 12.0, 16.0],
-        "lr2": list(np.geomspace(0.005, 0.8, 12)),
+        "lr2": list(np.geomspace(0.006, 0.8, 12)),
         "temperature": axis([0.05], "T_2/T_1", "temperature of stage 2 over stage 1"),
     },
     derive=measures.at_temperature,
     seeds=128,
-    quick={"lr2": list(np.geomspace(0.005, 0.8, 8)), "seeds": 32},
+    quick={"lr2": list(np.geomspace(0.006, 0.8, 8)), "seeds": 24},
     claims=(
         Claim(
             "eta_c",
@@ -296,7 +297,7 @@ SCAN_UR = Experiment(
     says="The hard part's centre against its offset: a gate at large u, both sides at small u.",
     grid={"z_norm": [3.0, 4.0, 6.0, 9.0, 12.0, 16.0]},
     seeds=512,
-    quick={"seeds": 64},
+    quick={"seeds": 48},
     claims=(
         Claim(
             "scan_ur",
@@ -336,12 +337,10 @@ SCAN_UR = Experiment(
 
 PRESETS = Experiment(
     "presets",
-    says="Other settings: a weaker gate, the paper's t1, a mild one, and one with two sides.",
+    says="Other settings: the paper's t1, a weaker gate, and one in which both sides are near.",
     grid={
         "preset": cases(
             {
-                "gate12": {"z_norm": 12.0},
-                "gate": {},
                 "gate_t1": {"k1": 1.0},
                 "mild": {"z_norm": 8.0, "zeta_norm": 2.0, "lr2": 0.003, "k2": 10.0},
                 "two_sided": {
@@ -352,7 +351,7 @@ PRESETS = Experiment(
         )
     },
     seeds=512,
-    quick={"seeds": 48},
+    quick={"seeds": 32},
     claims=(
         Claim(
             "presets_easy",
@@ -384,9 +383,9 @@ PRESETS = Experiment(
 OUTPUT_BIAS = Experiment(
     "output_bias",
     says="A trained output bias: the repair that lets the loss of the hard part fall further.",
-    grid={"z_norm": [4.0, 16.0], "output_bias": [0.0, 1.0]},
+    grid={"z_norm": [3.0, 16.0], "output_bias": [0.0, 1.0]},
     seeds=512,
-    quick={"seeds": 60},
+    quick={"seeds": 48},
     claims=(
         Claim(
             "bias_gate",
@@ -397,11 +396,11 @@ OUTPUT_BIAS = Experiment(
         ),
         Claim(
             "bias_floor",
-            "and at u = 4, where both sides are learned, most seeds end below the floor",
+            "and at u = 3, where both sides are learned, nearly all seeds end below the floor",
             measure=lambda ds: stats.share(
-                ending(ds.loss_hard.sel(z_norm=4.0, output_bias=1), 2) < theory.FLOOR
+                ending(ds.loss_hard.sel(z_norm=3.0, output_bias=1), 2) < theory.FLOOR
             ),
-            within=(0.5, 1),
+            within=(0.8, 1),
             source="found here",
         ),
         Claim(
@@ -420,7 +419,7 @@ COR1_ORDER = Experiment(
     says="The traces of both signals at the ends of the stages.",
     grid={"schedule": cases({"annealed": {}})},
     seeds=512,
-    quick={"seeds": 120},
+    quick={"seeds": 96},
     claims=(
         Claim(
             "cor1_order",
