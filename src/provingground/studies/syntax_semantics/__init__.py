@@ -26,7 +26,9 @@ STUDY = Study(
             Config, simulate_reduced, Probes, "float64", says="the population in five numbers"
         ),
         "full": Simulator(Config, simulate_full, Probes, "float64", says="W and V on N prompts"),
-        "kq": Simulator(Config, simulate_kq, KQProbes, "float64", says="keys and queries, no noise"),
+        "kq": Simulator(
+            Config, simulate_kq, KQProbes, "float64", says="keys and queries, no noise"
+        ),
         "picture": Simulator(Config, simulate_picture, PictureProbes, says="tokens in the plane"),
         "gradient": Simulator(
             Config, simulate_gradient, GradientProbes, "float64", says="Proposition 2 at two places"

@@ -273,18 +273,14 @@ ETA_C = Experiment(
         Claim(
             "eta_c_low",
             "at every u the critical step size is at least half of 500 u^-4",
-            measure=lambda ds: stats.worst(
-                measures.gate_constants(ds.isel(temperature=0)), "low"
-            ),
+            measure=lambda ds: stats.worst(measures.gate_constants(ds.isel(temperature=0)), "low"),
             within=(250, inf),
             source="theory.critical_lr",
         ),
         Claim(
             "eta_c_high",
             "and at most twice that",
-            measure=lambda ds: stats.worst(
-                measures.gate_constants(ds.isel(temperature=0)), "high"
-            ),
+            measure=lambda ds: stats.worst(measures.gate_constants(ds.isel(temperature=0)), "high"),
             within=(-inf, 1000),
             source="theory.critical_lr",
         ),
@@ -478,7 +474,7 @@ COR1_BOUND = Experiment(
         ),
         Claim(
             "cor1_decay",
-            "without gradient a trace decays by (1 - eta lambda)^2 a step, twice as fast as printed",
+            "without gradient a trace decays by (1 - eta lambda)^2 a step: twice the printed rate",
             measure=measures.decay_rate,
             within=(1.98, 2.02),
             source="exact: a product of two factors",

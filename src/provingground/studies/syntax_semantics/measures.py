@@ -43,7 +43,9 @@ def exactly(value: Any) -> Estimate:
     return Estimate(*[float(value)] * 3)
 
 
-def on(schedule: str, measure: Callable[[xr.Dataset], Estimate]) -> Callable[[xr.Dataset], Estimate]:
+def on(
+    schedule: str, measure: Callable[[xr.Dataset], Estimate]
+) -> Callable[[xr.Dataset], Estimate]:
     """A measure of one schedule."""
     return lambda ds: measure(ds.sel(schedule=schedule, drop=True))
 
@@ -102,24 +104,27 @@ def draw_stages(ds: xr.Dataset):
 
 
 def at_temperature(settings: dict[str, Any]) -> dict[str, float]:
-    r"""The noise of stage 2 that gives its temperature $\eta\tau_\xi^2/2$, in terms of stage 1's."""
+    r"""The noise of stage 2 that gives its temperature $T_2 = \eta_2\tau_\xi^2/2$."""
     lr1, lr2 = settings.get("lr1", PLAIN.lr1), settings.get("lr2", PLAIN.lr2)
     return {"noise2": float(np.sqrt(settings["temperature"] * lr1 / lr2))}
 
 
+def learners(ds: xr.Dataset) -> xr.DataArray:
+    """Which seeds learn the hard part in stage 2."""
+    done = (ending(ds.loss_hard, 2) < LEARNED).astype(float)
+    return done.assign_attrs(long_name="share of seeds that learn the hard part", symbol="")
+
+
 def draw_temperature(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="It is the step, not the temperature", width=4.2)
-    done = (ending(ds.loss_hard, 2) < LEARNED).astype(float)
-    done.attrs["long_name"] = "share of seeds that learn the hard part"
-    plot.curve(ax, done, "temperature", hue="lr2", log="x", line=False)
+    plot.curve(ax, learners(ds), "temperature", hue="lr2", log="x")
     ax.set_ylim(-0.05, 1.05)
     return fig
 
 
 def gate(ds: xr.Dataset) -> stats.Boundary:
     """The step size at which half of the seeds learn the hard part, for each u."""
-    done = (ending(ds.loss_hard, 2) < LEARNED).astype(float)
-    return stats.phase_boundary(done, "lr2", "z_norm", 0.5, method="logistic")
+    return stats.phase_boundary(learners(ds), "lr2", "z_norm", 0.5, method="logistic")
 
 
 def gate_constants(ds: xr.Dataset) -> list[Estimate]:
@@ -134,13 +139,9 @@ def draw_gate(ds: xr.Dataset):
     fig, (left, right) = plot.figure(
         1, 2, title="The step size that shuts out the hard part", seeds=ds.sizes["seed"]
     )
-    done = (ending(ds.loss_hard, 2) < LEARNED).astype(float)
-    done.attrs["long_name"] = "share of seeds that learn the hard part"
-    plot.curve(left, done, "lr2", hue="z_norm", log="x")
-    plot.law(
-        right, found.points, "z_norm", fit=found.law, label="measured",
-        predicted=lambda u: theory.critical_lr(u),
-    )  # fmt: skip
+    plot.curve(left, learners(ds), "lr2", hue="z_norm", log="x")
+    plot.law(right, found.points, "z_norm", fit=found.law, label="measured")
+    plot.theory_curve(right, ds.z_norm, theory.critical_lr, "$500\\,u^{-4}$")
     right.set_ylabel(r"critical step size, $\eta_c$")
     return fig
 
@@ -148,7 +149,7 @@ def draw_gate(ds: xr.Dataset):
 def draw_scan(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="What the ratio of centre and offset decides")
     gated = (ending(ds.loss_hard, 1) > MISSED).astype(float)
-    gated.attrs["long_name"] = "share of seeds that miss the hard part in stage 1"
+    gated.attrs = {"long_name": "share of seeds that miss the hard part in stage 1"}
     plot.curve(left, gated, "z_norm", label="measured", line=False)
     left.set_ylim(-0.05, 1.05)
     for stage in (1, 2):
@@ -251,17 +252,21 @@ def draw_traces(ds: xr.Dataset):
 
 def draw_picture(ds: xr.Dataset):
     fig, axes = plot.figure(1, 2, title="The data in the plane", seeds=ds.sizes["seed"])
-    for ax, part, mark in zip(axes, ("easy", "hard"), (r"\mathcal{P}", r"\mathcal{Q}"), strict=True):
+    for ax, part, mark in zip(
+        axes, ("easy", "hard"), (r"\mathcal{P}", r"\mathcal{Q}"), strict=True
+    ):
         one = ds.isel(seed=0)
         for k, (sign, name) in enumerate(((1, "$y = 1$"), (-1, "$y = -1$"))):
             x = one[f"x_{part}"].values[one.label.values == sign]
-            look = dict(color=plot.PALETTE[k], marker=plot.MARKERS[k], linestyle="none")
+            look: dict[str, Any] = dict(
+                color=plot.PALETTE[k], marker=plot.MARKERS[k], linestyle="none", markersize=4
+            )
             ax.plot(x[:, 0], x[:, 1], label=name, gid="series", **look)
         accuracy = stats.mean(ds[f"linear_{part}"]).value
         ax.set_title(f"${mark}$: a line gets {accuracy:.0%}", loc="left")
         ax.set(xlabel="first coordinate", ylabel="second coordinate")
         ax.margins(0.15)
-        plot.finish(fig)
+        ax.set_aspect("equal", adjustable="datalim")
     return fig
 
 

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 from scipy.special import ndtri
 
 from provingground.errors import InputError
@@ -59,16 +59,16 @@ class Probes(eqx.Module):
     v_trace: Float[Array, "stage"] = probe("trace of the hard signal", r"\mathrm{Tr}\,\bar V")
     noise_std: Float[Array, "stage"] = probe("r.m.s. entry of the noise part of V", r"\tilde V")
     step: Int[Array, "stage"] = probe("step", "t")
-    stage: Float[Array, "stage"] = probe("training: stage 1 up to 1, stage 2 up to 2")
+    stage: Float[Array, "stage"] = probe("stages done")
 
 
 # ------------------------------------------------------------------------------- data
 
 
 TINY = 1e-9  # instead of a norm of zero
-SUB_CLUSTERS = jnp.array([0.0, 1.0, -1.0])  # s of z, z + ζ, z - ζ
-Y_OF = jnp.array([1.0, -1.0, -1.0])  # their labels
-SHARE = jnp.array([0.5, 0.25, 0.25])  # how often each is drawn
+SUB_CLUSTERS = np.array([0.0, 1.0, -1.0])  # s of z, z + ζ, z - ζ
+Y_OF = np.array([1.0, -1.0, -1.0])  # their labels
+SHARE = np.array([0.5, 0.25, 0.25])  # how often each is drawn
 
 
 class Prompts(eqx.Module):
@@ -83,7 +83,9 @@ class Prompts(eqx.Module):
     @property
     def x_hard(self) -> Float[Array, "N L d"]:
         r"""$x_2 = z + s\zeta$."""
-        return self.z + jnp.einsum("nl,d->nld", self.sub_cluster, self.zeta)
+        s = self.sub_cluster
+        tokens = jnp.stack([jnp.ones_like(s), s], axis=-1)
+        return tokens @ jnp.stack([self.z, self.zeta])
 
     @property
     def y(self) -> Float[Array, "N L"]:
@@ -108,9 +110,9 @@ def sub_clusters(cfg: Config, key: Key[Array, ""]) -> Float[Array, "N L"]:
     """
     shape, context = (cfg.samples, cfg.tokens), cfg.tokens - 1
     if cfg.balanced:
-        pattern = jnp.array([0.0, 1.0, 0.0, -1.0])
-        tokens = jnp.broadcast_to(pattern[np.arange(context) % 4], (cfg.samples, context))
-        return jnp.concatenate([tokens, pattern[np.arange(cfg.samples) % 4][:, None]], axis=1)
+        pattern = np.array([0.0, 1.0, 0.0, -1.0])
+        tokens = np.tile(pattern[np.arange(context) % 4], (cfg.samples, 1))
+        return jnp.array(np.column_stack([tokens, pattern[np.arange(cfg.samples) % 4]]))
     y, side = jnp.moveaxis(signs(key, (*shape, 2)), -1, 0)
     return jnp.where(y > 0, 0.0, side)
 
@@ -128,7 +130,7 @@ def prompts(cfg: Config, key: Key[Array, ""]) -> Prompts:
     along = eps @ w_star
     shift = y * (cfg.margin + jnp.abs(along)) - along  # reflects ε where it is on the other side
     return Prompts(
-        x_easy=eps + shift[..., None] * w_star,
+        x_easy=eps + jnp.einsum("nl,d->nld", shift, w_star),
         sub_cluster=s,
         w_star=w_star,
         z=cfg.z_norm * z,
@@ -185,38 +187,40 @@ def stage_steps(cfg: Config) -> tuple[Any, Any]:
     return (t1 - 0.5) // 1 + 1, (t2 - 0.5) // 1 + 1
 
 
+def in_stage1(cfg: Config, t: Int[Array, ""]) -> Bool[Array, ""]:
+    return t < jnp.asarray(stage_steps(cfg)[0], jnp.int32)
+
+
 def noise_std(cfg: Config) -> Float[Array, ""] | float:
     r"""$\tau_\xi = \tau_0\sqrt{1 - (1-\eta_1\lambda)^2}/\eta_1$: $\tilde U$ keeps its s.d."""
     left = 1 - cfg.lr1 * cfg.weight_decay
     return cfg.init_std * (1 - left**2) ** 0.5 / cfg.lr1
 
 
-def split(draws: Float[Array, "n"], like: Weights) -> Weights:
-    return Weights(draws[: like.w.size].reshape(like.w.shape), draws[like.w.size :].reshape(like.v.shape))
+def drawn(key: Key[Array, ""], like: Weights) -> Weights:
+    """Standard normal weights, in one draw: programs with few draws are fast."""
+    draws = normal(key, (like.w.size + like.v.size,))
+    w, v = jnp.split(draws, [like.w.size])
+    return Weights(w.reshape(like.w.shape), v.reshape(like.v.shape))
 
 
-def two_stages(
-    cfg: Config,
-    key: Key[Array, ""],
-    like: Weights,
-    loss: Callable[[Weights, Float[Array, ""]], Float[Array, ""]],
-    measure: Callable[[State], dict[str, Float[Array, ""]]],
-) -> Probes:
-    r"""Eq. (4) with its split into signal and noise, at $\eta_1$ and then at $\eta_2$.
+Loss = Callable[[Weights, Float[Array, ""]], Float[Array, ""]]  # of the weights and the bias
+
+
+def sgd(cfg: Config, noise_key: Key[Array, ""], loss: Loss) -> Callable[..., State]:
+    r"""Eq. (4), split into signal and noise, at $\eta_1$ for $t_1$ steps and then at $\eta_2$.
 
     $\bar U_{t+1} = (1-\eta\lambda)\bar U_t - \eta\nabla\hat L(U_t)$ and
-    $\tilde U_{t+1} = (1-\eta\lambda)\tilde U_t - \eta\xi_t$, from $\bar U_0 = 0$ and
-    $\tilde U_0 = U_0$. An output bias $\beta$ has a tenth of the decay and no noise.
+    $\tilde U_{t+1} = (1-\eta\lambda)\tilde U_t - \eta\xi_t$. An output bias $\beta$ has a tenth
+    of the decay and no noise.
     """
-    steps1, steps2 = stage_steps(cfg)
-    noise_key, entries = stream(key, "batch/noise"), like.w.size + like.v.size
     tau = noise_std(cfg)
 
     def step(s: State, t: Int[Array, ""]) -> State:
-        first = t < steps1
+        first = in_stage1(cfg, t)
         lr = jnp.where(first, cfg.lr1, cfg.lr2)
         scale = lr * tau * jnp.where(first, cfg.noise, cfg.noise2)
-        xi = split(normal(jax.random.fold_in(noise_key, t), (entries,)), like)
+        xi = drawn(jax.random.fold_in(noise_key, t), s.noise)
         grad, grad_bias = jax.grad(loss, argnums=(0, 1))(s.weights, s.bias)
         left = 1 - lr * cfg.weight_decay
         signal = jax.tree.map(lambda a, g: left * a - lr * g, s.signal, grad)
@@ -227,12 +231,28 @@ def two_stages(
             annealed=jax.tree.map(lambda a, b: jnp.where(first, a, b), signal, s.annealed),
         )
 
-    start = split(cfg.init_std * normal(stream(key, "init"), (entries,)), like)
+    return step
+
+
+def start(cfg: Config, key: Key[Array, ""], like: Weights) -> State:
+    r"""$\bar U_0 = 0$ and $\tilde U_0 = U_0$."""
     zero = jax.tree.map(jnp.zeros_like, like)
+    first = jax.tree.map(lambda x: cfg.init_std * x, drawn(stream(key, "init"), like))
+    return State(signal=zero, noise=first, bias=jnp.array(0.0), annealed=zero)
+
+
+def two_stages(
+    cfg: Config,
+    key: Key[Array, ""],
+    like: Weights,
+    loss: Loss,
+    measure: Callable[[State], dict[str, Float[Array, ""]]],
+) -> Probes:
+    """Both stages of a training, from weights of the shapes of `like`."""
     trace = iterate(
-        step,
-        State(signal=zero, noise=start, bias=jnp.array(0.0), annealed=zero),
-        steps=steps1 + steps2,
+        sgd(cfg, stream(key, "batch/noise"), loss),
+        start(cfg, key, like),
+        steps=sum(stage_steps(cfg)),
         at=records(cfg),
         probe=measure,
     )
@@ -274,7 +294,7 @@ def signal_probes(s: State) -> dict[str, Float[Array, ""]]:
 # ------------------------------------------------------------------ the whole network
 
 
-SPAN = jnp.stack([jnp.ones(3), SUB_CLUSTERS], axis=1)  # z, z + ζ, z - ζ in terms of z and ζ
+SPAN = np.stack([np.ones(3), SUB_CLUSTERS], axis=1)  # z, z + ζ, z - ζ in terms of z and ζ
 
 
 def hard_out(
@@ -299,7 +319,7 @@ def outputs(data: Prompts) -> Outputs:
     basis = jnp.stack([data.z, data.zeta], axis=1)
     context, labels, query = data.x_easy[:, :-1], data.y[:, :-1], data.x_easy[:, -1]
     tokens = data.sub_cluster.shape[1]
-    which = (data.sub_cluster[:, :, None] == SUB_CLUSTERS).astype(float)
+    which = (data.sub_cluster[:, :, None] == SUB_CLUSTERS[None, None, :]).astype(float)
     counts = jnp.einsum("nl,nls->ns", data.labels, which) / tokens
     kind = jnp.argmax(which[:, -1], axis=1)
 
@@ -343,7 +363,7 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
 # ----------------------------------------------------------- the population, reduced
 
 
-def margins(cfg: Config, count: int = 8) -> Float[Array, "M"]:
+def margins(cfg: Config, count: int = 8) -> Float[Array | np.ndarray, "M"]:
     r"""$m = y\langle w^\star, x_1\rangle = \gamma_0 + |N(0, 1/d)|$ at equally likely values."""
     return cfg.margin + ndtri(0.5 + (np.arange(count) + 0.5) / (2 * count)) / cfg.dim**0.5
 
@@ -379,15 +399,15 @@ def simulate_reduced(cfg: Config, key: Key[Array, ""]) -> Probes:
 
     def loss(u: Weights, bias: Float[Array, ""]) -> Float[Array, ""]:
         h, g = outputs(u)
-        margin = (h[:, None] + (Y_OF * (g + bias))[None, :]) / 2
-        return jnp.sum(SHARE * logistic_loss(margin).mean(axis=0))
+        margin = (h[:, None] + (jnp.asarray(Y_OF) * (g + bias))[None, :]) / 2
+        return jnp.asarray(SHARE) @ logistic_loss(margin).mean(axis=0)
 
     def measure(s: State) -> dict[str, Float[Array, ""]]:
         h, g = outputs(s.weights)
         return dict(
             train_loss=loss(s.weights, s.bias),
             loss_easy=logistic_loss(h).mean(),
-            loss_hard=jnp.sum(SHARE * logistic_loss(Y_OF * (g + s.bias))),
+            loss_hard=jnp.asarray(SHARE) @ logistic_loss(jnp.asarray(Y_OF) * (g + s.bias)),
             error_easy=jnp.mean(h <= 0, dtype=h.dtype),
             w_cosine=jnp.sign(s.signal.w),
             **signal_probes(s),
@@ -411,7 +431,7 @@ class KQProbes(eqx.Module):
     v_bound: Float[Array, "stage"] = probe("Corollary 1's trace of V")
     w_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of W")
     v_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of V")
-    stage: Float[Array, "stage"] = probe("training: stage 1 up to 1, stage 2 up to 2")
+    stage: Float[Array, "stage"] = probe("stages done")
 
 
 class KQState(eqx.Module):
@@ -431,10 +451,9 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
     """
     data = prompts(cfg, key)
     y, out = data.y_query, outputs(data)
-    steps1, steps2 = stage_steps(cfg)
     parts = jnp.stack([data.x_easy, data.x_hard])
     active = jnp.einsum("bnld,bnd->bnl", parts[:, :, :-1], parts[:, :, -1]) >= 0
-    weight = jnp.max(jnp.sum(parts**2, axis=-1), axis=(1, 2))[:, None] * active.sum(axis=-1)
+    longest = jnp.max(jnp.sum(parts**2, axis=-1), axis=(1, 2))
 
     def products(factors: Float[Array, "block 2 d d"]) -> Float[Array, "block d d"]:
         return jnp.einsum("bki,bkj->bij", factors[:, 0], factors[:, 1])
@@ -447,10 +466,11 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
         return jnp.einsum("bki,bki->b", factors[:, 0], factors[:, 1])
 
     def step(s: KQState, t: Int[Array, ""]) -> KQState:
-        lr = jnp.where(t < steps1, cfg.lr1, cfg.lr2)
+        lr = jnp.where(in_stage1(cfg, t), cfg.lr1, cfg.lr2)
         grad = jax.grad(lambda f: logistic_loss(margin(f)).mean())(s.factors)
         moved = (1 - lr * cfg.weight_decay) * s.factors - lr * grad
-        k = jnp.mean(jax.nn.sigmoid(-margin(s.factors)) * weight, axis=1)
+        slope = jax.nn.sigmoid(-margin(s.factors)) / len(y)
+        k = longest * jnp.einsum("n,bnl->b", slope, active.astype(float))
         rate = -cfg.weight_decay + k / cfg.tokens  # 2p = 1
         grown = (traces(moved) / traces(s.factors) - 1) / lr
         return KQState(
@@ -467,12 +487,12 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
             w_trace=w_trace, v_trace=v_trace, w_bound=w_bound, v_bound=v_bound,
         )  # fmt: skip
 
-    start = cfg.init_std * normal(stream(key, "init"), (2, 1, cfg.dim, cfg.dim))
-    start = jnp.broadcast_to(start, (2, 2, cfg.dim, cfg.dim))
+    keys_of = cfg.init_std * normal(stream(key, "init"), (2, 1, cfg.dim, cfg.dim))
+    first = jnp.tile(keys_of, (1, 2, 1, 1))
     trace = iterate(
         step,
-        KQState(start, jnp.log(traces(start)), jnp.full(2, jnp.inf)),
-        steps=steps1 + steps2,
+        KQState(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
+        steps=sum(stage_steps(cfg)),
         at=records(cfg),
         probe=measure,
     )

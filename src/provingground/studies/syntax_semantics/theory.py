@@ -16,7 +16,6 @@ from .model import Config, margins, noise_std, stage_steps
 LOG2 = math.log(2)
 FLOOR = LOG2 / 2  # of the hard loss, for every V: positives are never right with a margin
 ONE_SIDED = 3 * LOG2 / 4  # of the hard loss, if one of z + ζ, z - ζ is learned
-PAPER_MARGIN = "1/√d"
 
 
 def _log(x: Any) -> Any:
@@ -91,10 +90,13 @@ def easy_fixed_point(cfg: Config) -> float:
     per_c = (cfg.tokens - 1) / (2 * cfg.tokens) * m.mean() * m
 
     def pull(c: float) -> float:
-        return float((per_c / 2 / (1 + np.exp(per_c * c / 2))).mean()) - cfg.weight_decay * c
+        return (
+            float((per_c / 2 / (1 + np.exp(np.minimum(per_c * c / 2, 700)))).mean())
+            - cfg.weight_decay * c
+        )
 
     top = 1 + float(per_c.mean()) / cfg.weight_decay
-    return float(brentq(pull, 0, top)) if pull(0) > 0 else 0.0  # pyright: ignore
+    return float(brentq(pull, 0.0, top)) if pull(0.0) > 0 else 0.0  # pyright: ignore
 
 
 def easy_norm_bound(cfg: Config) -> float:
@@ -158,7 +160,7 @@ def paper_lr2(cfg: Config, eps_v1: Any) -> Any:
 
 
 def noise_after(std: Any, noise: Any, lr: Any, weight_decay: Any, steps: Any) -> Any:
-    r"""S.d. of $\tilde U$ after some steps: $\tilde U \leftarrow (1-\eta\lambda)\tilde U - \eta\xi$.
+    r"""S.d. of the noise part $\tilde U$ after some steps of eq. (4).
 
     It relaxes to $\eta\tau_\xi/\sqrt{1-(1-\eta\lambda)^2}$, about $\tau_0\sqrt{\eta_2/\eta_1}$ in
     stage 2. `noise` is $\tau_\xi$.
@@ -193,8 +195,8 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
             max(0.0, float(theorem2_norm(cfg.dim, max(eps_w1, 1e-300)))), "<=",
             easy_norm_bound(cfg), "d log(1/ε_W,1) ≤ K/λ, or (b.1) contradicts Proposition 4",
         ),
-        Condition("gate shut", cfg.lr1, ">=", 4 * gate, "η₁ ≥ 4η_c: stage 1 misses the hard part"),
-        Condition("gate open", cfg.lr2, "<=", 0.6 * gate, "η₂ ≤ 0.6η_c: stage 2 learns it"),
+        Condition("gate shut", cfg.lr1, ">=", gate, "η₁ ≥ η_c: stage 1 misses the hard part"),
+        Condition("gate open", cfg.lr2, "<=", gate, "η₂ ≤ η_c: stage 2 learns it"),
     )  # fmt: skip
 
 
