@@ -292,7 +292,9 @@ def test_the_noise_keeps_its_size_and_then_relaxes():
 
 
 def test_without_noise_both_models_learn_the_easy_part_alike():
-    quiet = dict(noise=0.0, noise2=0.0, init_std=0.02, dim=16, samples=48, tokens=49, k2=1.0)
+    quiet: dict[str, Any] = dict(
+        noise=0.0, noise2=0.0, init_std=0.02, dim=16, samples=48, tokens=49, k2=1.0
+    )
     cfg = typed(**quiet, lr2=0.05, record=11)
     full, reduced = (jit(how)(cfg, key()) for how in (simulate_full, simulate_reduced))
     assert full.w_cosine[-1] > 0.99

@@ -25,7 +25,7 @@ THM3 = Experiment(
     "thm3",
     says="Two stages: the easy part at a large step, the hard part after annealing; and controls.",
     grid={"schedule": SCHEDULES},
-    seeds=512,
+    seeds=256,
     quick={"seeds": 96},
     claims=(
         Claim(
@@ -152,7 +152,7 @@ THM2 = Experiment(
         "k2": 4.0,
         "model": cases({"full": {"simulator": "full"}, "reduced": {"simulator": "reduced"}}),
     },
-    seeds=48,
+    seeds=32,
     quick={"seeds": 6},
     claims=(
         Claim(
@@ -215,7 +215,7 @@ ABL_TEMP = Experiment(
         "temperature": axis([0.05, 1.0], "T_2/T_1", "temperature of stage 2 over stage 1"),
     },
     derive=measures.at_temperature,
-    seeds=512,
+    seeds=256,
     quick={"seeds": 96},
     claims=(
         *(
@@ -260,7 +260,7 @@ ETA_C = Experiment(
         "temperature": axis([0.05], "T_2/T_1", "temperature of stage 2 over stage 1"),
     },
     derive=measures.at_temperature,
-    seeds=128,
+    seeds=64,
     quick={"lr2": list(np.geomspace(0.006, 0.8, 8)), "seeds": 24},
     claims=(
         Claim(
@@ -292,7 +292,7 @@ SCAN_UR = Experiment(
     "scan_ur",
     says="The hard part's centre against its offset: a gate at large u, both sides at small u.",
     grid={"z_norm": [3.0, 4.0, 6.0, 9.0, 12.0, 16.0]},
-    seeds=512,
+    seeds=256,
     quick={"seeds": 48},
     claims=(
         Claim(
@@ -346,7 +346,7 @@ PRESETS = Experiment(
             }
         )
     },
-    seeds=512,
+    seeds=256,
     quick={"seeds": 32},
     claims=(
         Claim(
@@ -380,7 +380,7 @@ OUTPUT_BIAS = Experiment(
     "output_bias",
     says="A trained output bias: the repair that lets the loss of the hard part fall further.",
     grid={"z_norm": [3.0, 16.0], "output_bias": [0.0, 1.0]},
-    seeds=512,
+    seeds=256,
     quick={"seeds": 48},
     claims=(
         Claim(
@@ -414,7 +414,7 @@ COR1_ORDER = Experiment(
     "cor1_order",
     says="The traces of both signals at the ends of the stages.",
     grid={"schedule": cases({"annealed": {}})},
-    seeds=512,
+    seeds=256,
     quick={"seeds": 96},
     claims=(
         Claim(

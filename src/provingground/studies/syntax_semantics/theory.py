@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from provingground.study import Condition, Prediction
 
