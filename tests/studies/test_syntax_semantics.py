@@ -197,17 +197,19 @@ def hard_by_tokens(v_red, u, r, tokens):
 
 @given(four, sizes, st.sampled_from([5, 49]))
 def test_the_reduction_of_g_is_exact(v_red, norms, tokens):
-    direct = hard_by_tokens(v_red, *norms, tokens)
-    scale = 1 + abs(v_red).max() * sum(norms) ** 2
-    same(theory.hard_output(v_red, *norms, tokens) / scale, direct / scale, rtol=0)
+    u, r = norms
+    direct = hard_by_tokens(v_red, u, r, tokens)
+    scale = 1 + abs(v_red).max() * (u + r) ** 2
+    same(theory.hard_output(v_red, u, r, tokens) / scale, direct / scale, rtol=0)
 
 
 @given(four, sizes)
 def test_the_hard_part_never_costs_less_than_the_floor(v_red, norms):
-    g = theory.hard_output(v_red, *norms, 49)
+    u, r = norms
+    g = theory.hard_output(v_red, u, r, 49)
     assert (g <= 0).all()
     assert theory.hard_loss(g) >= theory.FLOOR - 1e-12
-    assert theory.in_dead_zone(v_red, *norms) <= (theory.hard_loss(g) == theory.LOG2)
+    assert theory.in_dead_zone(v_red, u, r) <= (theory.hard_loss(g) == theory.LOG2)
 
 
 def test_the_levels_of_the_hard_loss():
@@ -216,11 +218,20 @@ def test_the_levels_of_the_hard_loss():
     same(theory.hard_loss(np.array([0.0, -1e3, -1e3])), theory.FLOOR)
 
 
+def test_one_side_gains_over_both():
+    u, r = 12.0, 3.0
+    one, both = np.array([[1, -u / r], [u / r, 0]]), np.array([[0, 0], [0, 1.0]])
+    (p1, q1), (p2, q2) = (theory.scores(v / np.linalg.norm(v), u, r) for v in (one, both))
+    same([p1[1], p2[1]], [0, 0], atol=1e-12)
+    same(theory.one_sided_gain(u, r), q1[1] / q2[1])
+    assert theory.one_sided_gain(3.0, 3.0) < 1 < theory.one_sided_gain(6.0, 3.0)
+
+
 def test_v_in_the_whole_network_is_v_in_its_span():
     """The reduced model's g and gradient are those of the d x d matrix on balanced prompts."""
     data = batch(3, samples=8)
-    z, zeta = np.asarray(data.z) / 4, np.asarray(data.zeta) / 2
-    basis, v = jnp.array(np.stack([z, zeta], axis=1)), random("v", (6, 6))
+    z, zeta, v = data.z / 4, data.zeta / 2, random("v", (6, 6))
+    basis = jnp.stack([z, zeta], axis=1)
     v = 0.1 * v + 2 * jnp.outer(zeta, z)  # in the active region
     kind = np.asarray(data.sub_cluster[:, -1]).astype(int)
 
@@ -265,20 +276,19 @@ def test_proposition_1_signal_and_noise_are_sums_over_the_past():
     noise_key = stream(key(), "batch/noise")
     step, state = jit(sgd(cfg, noise_key, quadratic)), start(cfg, key(), like)
     steps1, steps2 = (int(s) for s in stage_steps(cfg))
-    first, grads, noises, rates = state, [], [], []
+    first, signals, grads, noises, rates = state, [], [], [], []
     for t in range(steps1 + steps2):
         rates.append(0.1 if t < steps1 else 0.05)
         grads.append(jax.grad(quadratic)(state.weights, state.bias).v)
         noises.append(noise_std(cfg) * drawn(jax.random.fold_in(noise_key, t), like).v)
         state = step(state, jnp.array(t, jnp.int32))
-        if t == steps1 - 1:
-            then = state.signal.v
+        signals.append(state.signal.v)
     kept = np.cumprod((1 - 0.5 * np.array(rates))[::-1])[::-1]
     after = np.append(kept[1:], 1.0) * np.array(rates)
     same(state.signal.v, -sum(a * g for a, g in zip(after, grads, strict=True)))
     expected = kept[0] * first.noise.v - sum(a * x for a, x in zip(after, noises, strict=True))
     same(state.noise.v, expected, rtol=1e-6)  # normals are drawn in float32
-    same(state.annealed.v, then)
+    same(state.annealed.v, signals[steps1 - 1])
     same(state.weights.v, state.signal.v + state.noise.v)
 
 
@@ -331,6 +341,18 @@ def test_traces_of_keys_and_queries_stay_below_the_bound():
     assert found.v_slack > 0
     assert (found.w_trace <= found.w_bound * (1 + 1e-12)).all()
     assert found.w_trace[-1] > found.w_trace[0] > 0
+
+
+def test_the_bound_is_that_of_corollary_1():
+    cfg = typed(**{**measures.KQ, "k1": 0.01, "lr1": 1.0, "k2": 0.01, "record": 2})
+    found, data = jit(simulate_kq)(cfg, key()), batch(**measures.KQ)
+    x, first = np.asarray(data.x_easy), cfg.init_std * random("init", (2, 1, 6, 6))[0, 0]
+    slope = 1 / (1 + np.exp(np.asarray(data.y_query * outputs(data).easy(first.T @ first)) / 2))
+    active = (np.einsum("nld,nd->nl", x[:, :-1], x[:, -1]) >= 0).sum(axis=1)
+    k = (x**2).sum(axis=-1).max() * (slope * active).mean()
+    grown = theory.trace_factor(1.0, 0.01, k, 9)
+    same(found.w_bound[1] / found.w_bound[0], grown, rtol=1e-3)  # the hard part moves l' a little
+    same(found.w_bound[0], found.w_trace[0])
 
 
 # ----------------------------------------------------------------------------- theory

@@ -228,15 +228,20 @@ ABL_TEMP = Experiment(
             )
             for word, t in (("low", 0.05), ("high", 1.0))
         ),
-        *(
-            Claim(
-                f"small_step_{word}",
-                f"a small step at {word} temperature learns it",
-                measure=lambda ds, t=t: measures.learned(ds.sel(lr2=0.005, temperature=t), 2),
-                within=(0.5, 1),
-                source="exact result: the gate",
-            )
-            for word, t in (("low", 0.05), ("high", 1.0))
+        Claim(
+            "small_step_low",
+            "a small step at low temperature learns it",
+            measure=lambda ds: measures.learned(ds.sel(lr2=0.005, temperature=0.05), 2),
+            within=(0.6, 1),
+            source="exact result: the gate",
+        ),
+        Claim(
+            "small_step_high",
+            "a small step learns it at high temperature too",
+            measure=lambda ds: measures.learned(ds.sel(lr2=0.005, temperature=1.0), 2),
+            within=(0.6, 1),
+            source="exact result: the gate",
+            scale="paper",  # the share is 0.68, which takes over 150 seeds to decide
         ),
         Claim(
             "noise_hides",
@@ -313,7 +318,7 @@ SCAN_UR = Experiment(
         ),
         Claim(
             "two_sides",
-            "below u = sqrt(2) r both sides are learned: median loss at the end, u = 3",
+            "at u = r both sides are learned (median loss at the end)",
             measure=lambda ds: median(ending(ds.loss_hard.sel(z_norm=3.0), 2)),
             within=(theory.FLOOR, 0.42),
             source="exact result: minimum at given norm",

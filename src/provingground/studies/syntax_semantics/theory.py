@@ -65,6 +65,16 @@ def dead_zone_probability(z_norm: Any, zeta_norm: Any) -> Any:
     return np.maximum(0.0, 1 - 6 / math.pi * np.arctan2(zeta_norm, z_norm))
 
 
+def one_sided_gain(z_norm: Any, zeta_norm: Any) -> Any:
+    r"""$|q|$ at $p = 0$ and unit norm of $V$: learning one of $z\pm\zeta$ over learning both.
+
+    One side: $(a, b, c, e) \propto (1, \mp u/r, \pm u/r, 0)$, $|q| = u^2/\sqrt{1+2u^2/r^2}$. Both:
+    $V \propto \zeta\zeta^\top$, $|q| = r^2$. Well above 1, regularised training learns one side.
+    """
+    x = _over(z_norm, zeta_norm) ** 2
+    return x / np.sqrt(1 + 2 * x) if np.isfinite(x).all() else np.inf
+
+
 def gate_kick(lr: Any, z_norm: Any, zeta_norm: Any, slope: float = 0.5) -> Any:
     r"""How far one step moves $p$ in the active region, $\eta\sigma u^2(u^2+r^2)/32$.
 
@@ -91,10 +101,7 @@ def easy_fixed_point(cfg: Config) -> float:
     per_c = (cfg.tokens - 1) / (2 * cfg.tokens) * m.mean() * m
 
     def pull(c: float) -> float:
-        return (
-            float((per_c / 2 / (1 + np.exp(np.minimum(per_c * c / 2, 700)))).mean())
-            - cfg.weight_decay * c
-        )
+        return float((per_c / 2 * expit(-per_c * c / 2)).mean()) - cfg.weight_decay * c
 
     top = 1 + float(per_c.mean()) / cfg.weight_decay
     return float(brentq(pull, 0.0, top)) if pull(0.0) > 0 else 0.0  # pyright: ignore
@@ -171,6 +178,17 @@ def noise_after(std: Any, noise: Any, lr: Any, weight_decay: Any, steps: Any) ->
     return np.sqrt(kept**steps * std**2 + (1 - kept**steps) * rest)
 
 
+# --------------------------------------------------------------------- Corollary 1
+
+
+def trace_factor(lr: Any, weight_decay: Any, k: Any, tokens: Any, p: Any = 0.5) -> Any:
+    r"""$1 - \eta\lambda + 2pk\eta/L$: a bound on the growth of a trace in one step.
+
+    $k = \max\|x\|^2\,\hat E[|l'|\,\#\{i: x_i^\top x_L \ge 0\}]$. The paper prints an equation.
+    """
+    return 1 - lr * weight_decay + 2 * p * k * lr / tokens
+
+
 # ---------------------------------------------------------------- all of it for one setting
 
 
@@ -217,6 +235,7 @@ def theory(cfg: Config) -> Prediction:
         "hard_floor": FLOOR,
         "hard_one_sided": ONE_SIDED,
         "dead_zone_probability": dead_zone_probability(cfg.z_norm, cfg.zeta_norm),
+        "one_sided_gain": one_sided_gain(cfg.z_norm, cfg.zeta_norm),
         "critical_lr": critical_lr(cfg.z_norm),
         "gate_kick": gate_kick(cfg.lr1, cfg.z_norm, cfg.zeta_norm),
         "easy_fixed_point": easy_fixed_point(cfg),
