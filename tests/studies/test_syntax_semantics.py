@@ -14,6 +14,7 @@ from provingground import grid
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.syntax_semantics import measures, theory
+from provingground.studies.syntax_semantics.kq import simulate_kq
 from provingground.studies.syntax_semantics.model import (
     SHARE,
     Config,
@@ -21,9 +22,6 @@ from provingground.studies.syntax_semantics.model import (
     Weights,
     attend,
     drawn,
-    easy_gradient,
-    hard_population,
-    linear_accuracy,
     logistic_loss,
     noise_std,
     norm,
@@ -31,11 +29,12 @@ from provingground.studies.syntax_semantics.model import (
     prompts,
     sgd,
     simulate_full,
-    simulate_kq,
-    simulate_reduced,
     stage_steps,
     start,
 )
+from provingground.studies.syntax_semantics.reduced import hard_population, simulate_reduced
+from provingground.studies.syntax_semantics.still import easy_gradient, linear_accuracy
+from provingground.studies.syntax_semantics.whole import WholeConfig, parts, simulate_whole
 
 TINY: dict[str, Any] = dict(dim=6, samples=8, tokens=9, z_norm=4.0, zeta_norm=2.0)
 SHORT: dict[str, Any] = dict(lr1=0.1, lr2=0.05, weight_decay=0.5, k1=2.0, k2=1.0, record=3)
@@ -59,7 +58,7 @@ def key(seed=0):
     return seed_key("syntax_semantics", seed)
 
 
-SAMPLE = jit(prompts)
+SAMPLE, FULL, REDUCED = jit(prompts), jit(simulate_full), jit(simulate_reduced)
 
 
 def batch(seed=0, **changes) -> Prompts:
@@ -105,6 +104,17 @@ def test_balanced_contexts_and_queries_are_balanced():
             same((rows == kind).mean(axis=1), share)
 
 
+@pytest.mark.parametrize("share", [0.25, 2 / 3, 0.75])
+def test_contexts_have_their_share_of_positives_and_queries_half(share):
+    s = np.asarray(batch(tokens=49, positive=share).sub_cluster)
+    for kind, wanted in zip((0, 1, -1), (share, (1 - share) / 2, (1 - share) / 2), strict=True):
+        same((s[:, :-1] == kind).mean(axis=1), wanted)
+    same((s[:, -1] == 0).mean(), 0.5)
+    drawn = np.asarray(batch(tokens=49, samples=400, balanced=False, positive=share).sub_cluster)
+    assert (drawn[:, :-1] == 0).mean() == pytest.approx(share, abs=0.02)
+    assert (drawn[:, -1] == 0).mean() == pytest.approx(0.5, abs=0.08)
+
+
 def test_independent_labels_are_fair():
     s = np.asarray(batch(balanced=False, samples=400, tokens=41).sub_cluster)
     for kind, share in zip((0, 1, -1), SHARE, strict=True):
@@ -125,6 +135,10 @@ def test_a_line_tells_easy_labels_apart_and_hard_ones_not():
 
 
 # --------------------------------------------------------------------------- network
+
+
+def whole_config(**changes) -> WholeConfig:
+    return grid.typed(WholeConfig(**(TINY | changes)), "float64")
 
 
 def block_network(u, data: Prompts):
@@ -159,6 +173,9 @@ def test_outputs_and_gradients_are_those_of_the_block_model(balanced):
     same(block_network(blocks(u), data), ours(u))
     whole = jit(jax.grad(lambda m: loss(block_network(m, data))))(blocks(u))
     grad = jit(jax.grad(lambda u: loss(ours(u))))(u)
+    square = random("whole", (2 * d, 2 * d))  # without the mask
+    h, g = parts(whole_config(masked=False), data)(Weights(square[:d], square[d:]))
+    same(block_network(square, data), (h + g) / 2)
     same(grad.w, whole[:d, :d])
     same(grad.v, whole[d:, d:])
     assert norm(whole[:d, d:]) > 1e-3  # not zero: the block structure is imposed
@@ -187,9 +204,9 @@ four = st.tuples(number, number, number, number).map(lambda v: np.array(v).resha
 sizes = st.tuples(st.floats(0.1, 20), st.floats(0.1, 20))
 
 
-def hard_by_tokens(v_red, u, r, tokens):
+def hard_by_tokens(v_red, u, r, tokens, pattern=(0.0, 1.0, 0.0, -1.0)):
     """g of a balanced context, token by token."""
-    s = np.array([0.0, 1.0, 0.0, -1.0] * ((tokens - 1) // 4))
+    s = np.array([*pattern] * ((tokens - 1) // len(pattern)), float)
     x = np.stack([np.full_like(s, u), r * s], axis=1)
     score = x @ v_red @ np.array([[u, 0], [u, r], [u, -r]]).T
     return np.where(s == 0, 1, -1) @ np.maximum(score, 0) / tokens
@@ -201,6 +218,36 @@ def test_the_reduction_of_g_is_exact(v_red, norms, tokens):
     direct = hard_by_tokens(v_red, u, r, tokens)
     scale = 1 + abs(v_red).max() * (u + r) ** 2
     same(theory.hard_output(v_red, u, r, tokens) / scale, direct / scale, rtol=0)
+
+
+@given(four, sizes, st.sampled_from([(0, 0, 0, 0, 1, -1), (0, 1, -1)]))
+def test_the_reduction_is_exact_for_any_share_of_positives(v_red, norms, pattern):
+    (u, r), share = norms, np.mean(np.array(pattern) == 0)
+    direct = hard_by_tokens(v_red, u, r, 49, pattern)
+    scale = 1 + abs(v_red).max() * (u + r) ** 2
+    found = theory.hard_output(v_red, u, r, 49, share)
+    same(found / scale, direct / scale, rtol=0)
+    if share < 0.5:
+        assert (found <= 0).all()
+
+
+def test_more_positives_than_negatives_remove_the_floor():
+    v = np.array([[1.0, 0.0], [0.0, 9.0]])
+    losses = [theory.hard_loss(theory.hard_output(v * k, 3.0, 3.0, 49, 0.75)) for k in (1, 10)]
+    assert losses[1] < 1e-3 < losses[0] < theory.FLOOR
+    assert theory.hard_floor(0.75) == 0
+    assert theory.hard_floor(0.5) == theory.FLOOR
+
+
+def test_softmax_of_a_balanced_context_forgets_p():
+    data, u = batch(4), Weights(random("w", (6, 12)), 0.05 * random("v", (6, 12)))
+    basis = np.stack([data.z / 4, data.zeta / 2], axis=1)
+    kind = np.asarray(data.sub_cluster[:, -1]).astype(int)
+    h, g = parts(whole_config(softmax=True), data)(u)
+    v_red = basis.T @ np.asarray(u.v[:, 6:]) @ basis
+    same(g, theory.softmax_output(v_red, 4.0, 2.0)[kind])
+    assert (abs(h) < 1).all()
+    same(theory.hard_loss(np.array([0.0, -1.0, -1.0])), theory.SOFTMAX_FLOOR)
 
 
 @given(four, sizes)
@@ -306,7 +353,7 @@ def test_without_noise_both_models_learn_the_easy_part_alike():
         noise=0.0, noise2=0.0, init_std=0.02, dim=16, samples=48, tokens=49, k2=1.0
     )
     cfg = typed(**quiet, lr2=0.05, record=11)
-    full, reduced = (jit(how)(cfg, key()) for how in (simulate_full, simulate_reduced))
+    full, reduced = FULL(cfg, key()), REDUCED(cfg, key())
     assert full.w_cosine[-1] > 0.99
     same(full.w_norm[-1], reduced.w_norm[-1], rtol=0.05)
     same(full.loss_easy[-1], reduced.loss_easy[-1], rtol=0.1)
@@ -314,6 +361,24 @@ def test_without_noise_both_models_learn_the_easy_part_alike():
     same(reduced.w_norm[-1], at_rest, rtol=0.02)
     assert reduced.w_change[10] == 0
     assert full.step[-1] == 833
+
+
+def test_the_share_of_positives_in_both_models():
+    quiet: dict[str, Any] = dict(
+        noise=0.0, noise2=0.0, init_std=0.02, dim=16, samples=48, tokens=49, k2=1.0
+    )
+    cfg = typed(**quiet, lr2=0.05, record=11, positive=0.75)
+    full, reduced = (FULL(cfg, key()), REDUCED(cfg, key()))
+    same(full.w_norm[-1], reduced.w_norm[-1], rtol=0.05)
+    same(full.loss_easy[-1], reduced.loss_easy[-1], rtol=0.1)
+    same(reduced.w_norm[-1], theory.easy_fixed_point(Config(**TINY | quiet, positive=0.75)), 0.02)
+
+
+def test_the_whole_matrix_trains_its_blocks_only_if_masked():
+    found = [jit(simulate_whole)(whole_config(**SHORT, masked=m), key()) for m in (True, False)]
+    assert all(np.isfinite(np.asarray(f.train_loss)).all() for f in found)
+    same(found[0].w_norm[0], 0)
+    assert abs(found[0].train_loss[-1] - found[1].train_loss[-1]) > 1e-3
 
 
 def test_the_reduced_model_is_that_of_balanced_contexts():
@@ -391,6 +456,14 @@ def test_predictions_of_the_theorems():
     assert theory.theorem4_change(16, 0.01) < 1e-4
     assert theory.theorem3_loss(16, 0.0) > theory.FLOOR
     same(theory.paper_lr2(Config(), 1.0), 0.1 * 0.06**2 * 3)
+
+
+def test_a_burst_is_one_gradient_step_of_one_side():
+    u, r, lr = 16.0, 3.0, 0.1
+    v = jnp.array([[1.0, -u / r], [u / r * 1.01, 0.0]])  # p(1) = 0; g(1) < 0, a little
+    grad = jax.grad(lambda v: hard_population(1e-6 * v, u, r, 49)[1])(v) / 1e-6
+    step = 0.25 * 0.5 * 0.5 * lr * norm(grad)  # share of its queries, slope, half of f
+    same(step, theory.burst(lr, u, r), rtol=0.05)
 
 
 # --------------------------------------------------------------------------- measures

@@ -3,18 +3,11 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
-from .model import (
-    Config,
-    GradientProbes,
-    KQProbes,
-    PictureProbes,
-    Probes,
-    simulate_full,
-    simulate_gradient,
-    simulate_kq,
-    simulate_picture,
-    simulate_reduced,
-)
+from .kq import KQProbes, simulate_kq
+from .model import Config, Probes, simulate_full
+from .reduced import simulate_reduced
+from .still import GradientProbes, PictureProbes, simulate_gradient, simulate_picture
+from .whole import WholeConfig, simulate_whole
 
 STUDY = Study(
     name="syntax_semantics",
@@ -26,6 +19,9 @@ STUDY = Study(
             Config, simulate_reduced, Probes, "float64", says="the population in five numbers"
         ),
         "full": Simulator(Config, simulate_full, Probes, "float64", says="W and V on N prompts"),
+        "whole": Simulator(
+            WholeConfig, simulate_whole, Probes, "float64", says="all of U, or with softmax"
+        ),
         "kq": Simulator(
             Config, simulate_kq, KQProbes, "float64", says="keys and queries, no noise"
         ),

@@ -1,7 +1,7 @@
 """Data, network and training of the ReLU attention layer, in the paper's order.
 
 Letters in shapes: N prompts, L tokens (the last is the query), C = L - 1 context tokens, d the
-dimension of each part of a token, M margins of the population.
+dimension of each part of a token.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
-from scipy.special import ndtri
 
-from provingground.errors import InputError
-from provingground.keys import normal, signs, stream
+from provingground.keys import normal, stream, uniform
 from provingground.study import config, par, probe
 from provingground.train import Trace, iterate
 
@@ -41,6 +39,7 @@ class Config:
     noise2: float = par(1.0, "c_2", "gradient noise of stage 2 over the stationary one", low=0)
     output_bias: float = par(0.0, r"\eta_\beta/\eta", "step size of an output bias", low=0)
     balanced: bool = par(True, "y", "balanced instead of independent labels in a context")
+    positive: float = par(0.5, r"\pi", "share of positives in a context", low=0, high=1)
     record: int = par(41, "n_t", "recorded steps of a stage", low=2)
 
 
@@ -51,6 +50,7 @@ class Probes(eqx.Module):
     loss_easy: Float[Array, "stage"] = probe("loss of the easy part", "K^1")
     loss_hard: Float[Array, "stage"] = probe("loss of the hard part", "K^2")
     error_easy: Float[Array, "stage"] = probe("error of the easy part")
+    hard_positive: Float[Array, "stage"] = probe("output of the hard part, positive queries", "g")
     w_norm: Float[Array, "stage"] = probe("norm of the easy signal", r"\|\bar W\|_F")
     v_norm: Float[Array, "stage"] = probe("norm of the hard signal", r"\|\bar V\|_F")
     w_cosine: Float[Array, "stage"] = probe("cosine of the easy signal with the target")
@@ -68,7 +68,7 @@ class Probes(eqx.Module):
 TINY = 1e-9  # instead of a norm of zero
 SUB_CLUSTERS = np.array([0.0, 1.0, -1.0])  # s of z, z + ζ, z - ζ
 Y_OF = np.array([1.0, -1.0, -1.0])  # their labels
-SHARE = np.array([0.5, 0.25, 0.25])  # how often each is drawn
+SHARE = np.array([0.5, 0.25, 0.25])  # how often each is a query
 
 
 class Prompts(eqx.Module):
@@ -103,18 +103,24 @@ class Prompts(eqx.Module):
 
 
 def sub_clusters(cfg: Config, key: Key[Array, ""]) -> Float[Array, "N L"]:
-    """The hard sub-cluster of every token; its label follows.
+    r"""The hard sub-cluster of every token; its label follows.
 
-    Balanced: half of a context (and of the queries) is positive, a quarter each z + ζ and z - ζ,
-    if their number is a multiple of four. The order of tokens does not matter to the network.
+    Balanced: a share $\pi$ of a context is positive, the others are z + ζ and z - ζ in turn. So
+    half of a context is positive and a quarter each z + ζ, z - ζ if its length is a multiple of
+    four; the same of the queries, for any $\pi$. The order of tokens does not matter to the
+    network.
     """
-    shape, context = (cfg.samples, cfg.tokens), cfg.tokens - 1
+    n, context = cfg.samples, cfg.tokens - 1
     if cfg.balanced:
-        pattern = np.array([0.0, 1.0, 0.0, -1.0])
-        tokens = np.tile(pattern[np.arange(context) % 4], (cfg.samples, 1))
-        return jnp.array(np.column_stack([tokens, pattern[np.arange(cfg.samples) % 4]]))
-    y, side = jnp.moveaxis(signs(key, (*shape, 2)), -1, 0)
-    return jnp.where(y > 0, 0.0, side)
+        upto = jnp.ceil(jnp.arange(context + 1, dtype=float) * cfg.positive - 1e-6)
+        negatives = jnp.arange(1.0, context + 1) - upto[1:]  # so far
+        side = jnp.where(negatives % 2 == 1, 1.0, -1.0)
+        tokens = jnp.where(jnp.diff(upto) > 0, 0.0, side)
+        query = jnp.array([0.0, 1.0, 0.0, -1.0])[np.arange(n) % 4]
+        return jnp.concatenate([jnp.tile(tokens, (n, 1)), query[:, None]], axis=1)
+    draws = uniform(key, (n, cfg.tokens, 2))
+    share = jnp.full((n, cfg.tokens), cfg.positive).at[:, -1].set(0.5)
+    return jnp.where(draws[..., 0] < share, 0.0, jnp.where(draws[..., 1] < 0.5, 1.0, -1.0))
 
 
 def prompts(cfg: Config, key: Key[Array, ""]) -> Prompts:
@@ -160,10 +166,10 @@ def logistic_loss(margin: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 class Weights(eqx.Module):
-    """The blocks of U: matrices, or in the reduced model a scalar and a 2 x 2 matrix."""
+    """The blocks of U (or its rows): matrices, or reduced a scalar and a 2 x 2 matrix."""
 
     w: Float[Array, "..."]
-    v: Float[Array, "e e"]
+    v: Float[Array, "e f"]
 
 
 class State(eqx.Module):
@@ -333,12 +339,14 @@ def outputs(data: Prompts) -> Outputs:
 def losses(
     y: Float[Array, "N"], h: Float[Array, "N"], g: Float[Array, "N"]
 ) -> dict[str, Float[Array, ""]]:
-    """Eqs. (3), (5) and (6), and the error of h alone."""
+    """Eqs. (3), (5) and (6), the error of h alone, and g of the positive queries."""
+    positive = (y > 0).astype(y.dtype)
     return dict(
         train_loss=logistic_loss(y * (h + g) / 2).mean(),
         loss_easy=logistic_loss(y * h).mean(),
         loss_hard=logistic_loss(y * g).mean(),
         error_easy=jnp.mean(y * h <= 0, dtype=h.dtype),
+        hard_positive=g @ positive / positive.sum(),
     )
 
 
@@ -358,214 +366,3 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
 
     square = jnp.zeros((cfg.dim, cfg.dim))
     return two_stages(cfg, key, Weights(square, square), loss, measure)
-
-
-# ----------------------------------------------------------- the population, reduced
-
-
-def margins(cfg: Config, count: int = 8) -> Float[Array | np.ndarray, "M"]:
-    r"""$m = y\langle w^\star, x_1\rangle = \gamma_0 + |N(0, 1/d)|$ at equally likely values."""
-    return cfg.margin + ndtri(0.5 + (np.arange(count) + 0.5) / (2 * count)) / cfg.dim**0.5
-
-
-def hard_population(
-    v_red: Float[Array, "2 2"], z_norm: Any, zeta_norm: Any, tokens: int
-) -> Float[Array, "3"]:
-    r"""$g(s) = -\frac{L-1}{4L}\max(0, |q| - |p|)$ for queries $z$, $z+\zeta$, $z-\zeta$.
-
-    With $V = \binom{a\ b}{c\ e}$ in the basis $z/u, \zeta/r$ the score of token $s_i$ is
-    $p + s_iq$, $p = u^2a + ursb$, $q = urc + r^2se$; a balanced context sums to this.
-    """
-    u, r, s = z_norm, zeta_norm, SUB_CLUSTERS
-    p = u * u * v_red[0, 0] + u * r * s * v_red[0, 1]
-    q = u * r * v_red[1, 0] + r * r * s * v_red[1, 1]
-    return -(tokens - 1) / (4 * tokens) * jax.nn.relu(jnp.abs(q) - jnp.abs(p))
-
-
-def simulate_reduced(cfg: Config, key: Key[Array, ""]) -> Probes:
-    r"""The population in five numbers: $W = c\,w^\star w^{\star\top}$ and $V$ in its span.
-
-    For $V$ this is exact, noise and all. For $W$ the noise across $w^\star$ is left out, and
-    $y_Lh = \frac{L-1}{2L}\,c\,E[m]\,m_L$ whatever the sign of $c$.
-    """
-    if not cfg.balanced:
-        raise InputError("the reduced model is that of balanced contexts: take simulator 'full'")
-    m = margins(cfg)
-    per_c = (cfg.tokens - 1) / (2 * cfg.tokens) * m.mean() * m
-
-    def outputs(u: Weights) -> tuple[Float[Array, "M"], Float[Array, "3"]]:
-        """Label-signed h of every margin, and g of every sub-cluster."""
-        return u.w * per_c, hard_population(u.v, cfg.z_norm, cfg.zeta_norm, cfg.tokens)
-
-    def loss(u: Weights, bias: Float[Array, ""]) -> Float[Array, ""]:
-        h, g = outputs(u)
-        margin = (h[:, None] + (jnp.asarray(Y_OF) * (g + bias))[None, :]) / 2
-        return jnp.asarray(SHARE) @ logistic_loss(margin).mean(axis=0)
-
-    def measure(s: State) -> dict[str, Float[Array, ""]]:
-        h, g = outputs(s.weights)
-        return dict(
-            train_loss=loss(s.weights, s.bias),
-            loss_easy=logistic_loss(h).mean(),
-            loss_hard=jnp.asarray(SHARE) @ logistic_loss(jnp.asarray(Y_OF) * (g + s.bias)),
-            error_easy=jnp.mean(h <= 0, dtype=h.dtype),
-            w_cosine=jnp.sign(s.signal.w),
-            **signal_probes(s),
-        )
-
-    like = Weights(jnp.array(0.0), jnp.zeros((2, 2)))
-    return two_stages(cfg, key, like, loss, measure)
-
-
-# ------------------------------------------------------- keys and queries (Corollary 1)
-
-
-class KQProbes(eqx.Module):
-    r"""Traces of $W = W_K^\top W_Q$ and $V = V_K^\top V_Q$, and Corollary 1's bound on them."""
-
-    loss_easy: Float[Array, "stage"] = probe("loss of the easy part", "K^1")
-    loss_hard: Float[Array, "stage"] = probe("loss of the hard part", "K^2")
-    w_trace: Float[Array, "stage"] = probe("trace of W", r"\mathrm{Tr}\,W")
-    v_trace: Float[Array, "stage"] = probe("trace of V", r"\mathrm{Tr}\,V")
-    w_bound: Float[Array, "stage"] = probe("Corollary 1's trace of W")
-    v_bound: Float[Array, "stage"] = probe("Corollary 1's trace of V")
-    w_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of W")
-    v_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of V")
-    stage: Float[Array, "stage"] = probe("stages done")
-
-
-class KQState(eqx.Module):
-    """Keys and queries of both blocks, Corollary 1's log traces, and the least slack."""
-
-    factors: Float[Array, "block 2 d d"]
-    log_bound: Float[Array, "block"]
-    slack: Float[Array, "block"]
-
-
-def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
-    r"""Descent on keys and queries, without noise, from $W_K = W_Q$, $V_K = V_Q$.
-
-    Corollary 1: $\mathrm{Tr}$ grows by $1 - \eta\lambda + 2pk\eta/L$ a step, with
-    $k = \max\|x\|^2\,\hat E[|l'|\,\#\{i: x_i^\top x_L \ge 0\}]$ and $p = \frac12$, the share
-    of queries for which $l' < 0$.
-    """
-    data = prompts(cfg, key)
-    y, out = data.y_query, outputs(data)
-    parts = jnp.stack([data.x_easy, data.x_hard])
-    active = jnp.einsum("bnld,bnd->bnl", parts[:, :, :-1], parts[:, :, -1]) >= 0
-    longest = jnp.max(jnp.sum(parts**2, axis=-1), axis=(1, 2))
-
-    def products(factors: Float[Array, "block 2 d d"]) -> Float[Array, "block d d"]:
-        return jnp.einsum("bki,bkj->bij", factors[:, 0], factors[:, 1])
-
-    def margin(factors: Float[Array, "block 2 d d"]) -> Float[Array, "N"]:
-        w, v = products(factors)
-        return y * (out.easy(w) + out.hard(v)) / 2
-
-    def traces(factors: Float[Array, "block 2 d d"]) -> Float[Array, "block"]:
-        return jnp.einsum("bki,bki->b", factors[:, 0], factors[:, 1])
-
-    def step(s: KQState, t: Int[Array, ""]) -> KQState:
-        lr = jnp.where(in_stage1(cfg, t), cfg.lr1, cfg.lr2)
-        grad = jax.grad(lambda f: logistic_loss(margin(f)).mean())(s.factors)
-        moved = (1 - lr * cfg.weight_decay) * s.factors - lr * grad
-        slope = jax.nn.sigmoid(-margin(s.factors)) / len(y)
-        k = longest * jnp.einsum("n,bnl->b", slope, active.astype(float))
-        rate = -cfg.weight_decay + k / cfg.tokens  # 2p = 1
-        grown = (traces(moved) / traces(s.factors) - 1) / lr
-        return KQState(
-            moved, s.log_bound + jnp.log1p(lr * rate), jnp.minimum(s.slack, rate - grown)
-        )
-
-    def measure(s: KQState) -> dict[str, Float[Array, ""]]:
-        w, v = products(s.factors)
-        found = losses(y, out.easy(w), out.hard(v))
-        w_trace, v_trace = traces(s.factors)
-        w_bound, v_bound = jnp.exp(s.log_bound)
-        return dict(
-            loss_easy=found["loss_easy"], loss_hard=found["loss_hard"],
-            w_trace=w_trace, v_trace=v_trace, w_bound=w_bound, v_bound=v_bound,
-        )  # fmt: skip
-
-    keys_of = cfg.init_std * normal(stream(key, "init"), (2, 1, cfg.dim, cfg.dim))
-    first = jnp.tile(keys_of, (1, 2, 1, 1))
-    trace = iterate(
-        step,
-        KQState(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
-        steps=sum(stage_steps(cfg)),
-        at=records(cfg),
-        probe=measure,
-    )
-    w_slack, v_slack = trace.last.slack
-    return KQProbes(**trace.probes, w_slack=w_slack, v_slack=v_slack, stage=stage_of(cfg, trace))
-
-
-# --------------------------------------------------- no training (Figure 3, Proposition 2)
-
-
-class PictureProbes(eqx.Module):
-    """The tokens of one context in the plane, and how well a line tells their labels apart."""
-
-    linear_easy: Float[Array, ""] = probe("best linear accuracy on the easy part")
-    linear_hard: Float[Array, ""] = probe("best linear accuracy on the hard part")
-    x_easy: Float[Array, "token axis"] = probe("easy part of a token", "x_1")
-    x_hard: Float[Array, "token axis"] = probe("hard part of a token", "x_2")
-    label: Float[Array, "token"] = probe("label", "y")
-
-
-def linear_accuracy(
-    x: Float[Array, "T 2"], y: Float[Array, "T"], angles: int = 180
-) -> Float[Array, ""]:
-    """The best share that a line gets right, over its angle and its place."""
-    turn = jnp.linspace(0, jnp.pi, angles, endpoint=False)
-    along = jnp.stack([jnp.cos(turn), jnp.sin(turn)], axis=1) @ x.T
-    above = jnp.where(along[:, None, :] > along[:, :, None], 1.0, -1.0)  # every token as threshold
-    right = (above @ y / len(y) + 1) / 2
-    return jnp.max(jnp.maximum(right, 1 - right))
-
-
-def simulate_picture(cfg: Config, key: Key[Array, ""]) -> PictureProbes:
-    """Figure 3: the first context, in the first two coordinates."""
-    data = prompts(cfg, key)
-    y, easy, hard = data.y[0, :-1], data.x_easy[0, :-1, :2], data.x_hard[0, :-1, :2]
-    return PictureProbes(linear_accuracy(easy, y), linear_accuracy(hard, y), easy, hard, y)
-
-
-class GradientProbes(eqx.Module):
-    """Relative errors of Proposition 2's gradient of W against automatic differentiation."""
-
-    printed_random: Float[Array, ""] = probe("error of the printed gradient, random W")
-    printed_aligned: Float[Array, ""] = probe("error of the printed gradient, aligned W")
-    signed_random: Float[Array, ""] = probe("error of the gradient with signs, random W")
-
-
-def easy_gradient(
-    data: Prompts, w: Float[Array, "d d"], signed: bool = True
-) -> Float[Array, "d d"]:
-    r"""Prop. 2: $-\hat E[\sigma(-y_Lf)\frac1{2L}\sum_iy_iy_L1(x_i^\top Wx_L\ge0)x_ix_L^\top]$.
-
-    At $V = 0$. The paper's last line leaves the signs $y_iy_L$ out (`signed=False`).
-    """
-    context, query, y = data.x_easy[:, :-1], data.x_easy[:, -1], data.y_query
-    slope = jax.nn.sigmoid(-y * outputs(data).easy(w) / 2)
-    active = (jnp.einsum("nld,nd->nl", context, query @ w.T) >= 0).astype(float)
-    sign = data.y[:, :-1] * y[:, None] if signed else jnp.ones_like(active)
-    total = jnp.einsum("n,nl,nld,ne->de", slope, sign * active, context, query)
-    return -total / (2 * data.sub_cluster.size)
-
-
-def simulate_gradient(cfg: Config, key: Key[Array, ""]) -> GradientProbes:
-    """Gradients at a random W, and at one along the target."""
-    data = prompts(cfg, key)
-    y, out = data.y_query, outputs(data)
-    random = cfg.init_std * normal(stream(key, "init"), (cfg.dim, cfg.dim))
-
-    def error(w: Float[Array, "d d"], signed: bool) -> Float[Array, ""]:
-        exact = jax.grad(lambda w: logistic_loss(y * out.easy(w) / 2).mean())(w)
-        return norm(easy_gradient(data, w, signed) - exact) / norm(exact)
-
-    return GradientProbes(
-        printed_random=error(random, signed=False),
-        printed_aligned=error(jnp.outer(data.w_star, data.w_star), signed=False),
-        signed_random=error(random, signed=True),
-    )

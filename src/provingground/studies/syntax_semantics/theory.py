@@ -12,11 +12,13 @@ from scipy.special import expit
 
 from provingground.study import Condition, Prediction
 
-from .model import Config, margins, noise_std, stage_steps
+from .model import Config, noise_std, stage_steps
+from .reduced import margins
 
 LOG2 = math.log(2)
 FLOOR = LOG2 / 2  # of the hard loss, for every V: positives are never right with a margin
 ONE_SIDED = 3 * LOG2 / 4  # of the hard loss, if one of z + ζ, z - ζ is learned
+SOFTMAX_FLOOR = LOG2 / 2 + math.log1p(math.exp(-1)) / 2  # with softmax, where g > -1 too
 
 
 def _log(x: Any) -> Any:
@@ -43,10 +45,25 @@ def scores(v_red: Any, z_norm: Any, zeta_norm: Any) -> tuple[Any, Any]:
     return u * u * a + u * r * s * b, u * r * c + r * r * s * e
 
 
-def hard_output(v_red: Any, z_norm: Any, zeta_norm: Any, tokens: Any) -> Any:
-    r"""$g(s) = -\frac{L-1}{4L}\max(0, |q| - |p|)$ of a balanced context; never positive."""
+def hard_output(v_red: Any, z_norm: Any, zeta_norm: Any, tokens: Any, positive: Any = 0.5) -> Any:
+    r"""g of a balanced context with a share $\pi$ of positives; never positive if $\pi\le\frac12$.
+
+    $g(s) = \frac{L-1}L[(2\pi-1)\max(0, p) - \frac{1-\pi}2\max(0, |q| - |p|)]$.
+    """
     p, q = scores(v_red, z_norm, zeta_norm)
-    return -(tokens - 1) / (4 * tokens) * np.maximum(0, abs(q) - abs(p))
+    beyond = np.maximum(0, abs(q) - abs(p))
+    both = (2 * positive - 1) * np.maximum(0, p) - (1 - positive) / 2 * beyond
+    return (tokens - 1) / tokens * both
+
+
+def softmax_output(v_red: Any, z_norm: Any, zeta_norm: Any) -> Any:
+    r"""$g(s) = -\tanh^2(q/2)$ with softmax attention: never positive, p gone (no dead zone)."""
+    return -(np.tanh(scores(v_red, z_norm, zeta_norm)[1] / 2) ** 2)
+
+
+def hard_floor(positive: float = 0.5) -> float:
+    r"""The least $K^2$ of any V: with more positives than negatives in a context, zero."""
+    return FLOOR if positive <= 0.5 else 0.0
 
 
 def hard_loss(g: Any) -> Any:
@@ -83,6 +100,15 @@ def gate_kick(lr: Any, z_norm: Any, zeta_norm: Any, slope: float = 0.5) -> Any:
     return lr * slope * z_norm**2 * (z_norm**2 + zeta_norm**2) / 32
 
 
+def burst(lr: Any, z_norm: Any, zeta_norm: Any) -> Any:
+    r"""Norm of one step of V that one side makes in the active region, $\eta(u^2+r^2)/64$.
+
+    The gradient is $\frac14\sigma\cdot\frac12\cdot\frac14$ (share of the queries, slope $\sigma =
+    \frac12$, half of f, g's factor) times two vectors of norm $\sqrt{u^2+r^2}$.
+    """
+    return lr * (z_norm**2 + zeta_norm**2) / 64
+
+
 def critical_lr(z_norm: Any, constant: float = 500.0) -> Any:
     r"""The step size above which the hard part is not learned: about $500u^{-4}$ (fitted)."""
     return _over(constant, np.asarray(z_norm, float) ** 4)
@@ -94,11 +120,13 @@ def critical_lr(z_norm: Any, constant: float = 500.0) -> Any:
 def easy_fixed_point(cfg: Config) -> float:
     r"""$c$ of $W = c\,w^\star w^{\star\top}$ at rest: $\lambda c = -\partial_c\hat L$ at $g = 0$.
 
-    $y_Lh = c\,a\,m_L$ with $a = \frac{L-1}{2L}E[m]$, so $-\partial_c\hat L =
-    \frac12E[a\,m_L\sigma(-y_Lh/2)]$, about $\frac14\gamma^2E\sigma$.
+    $y_Lh = c\,a\,m_L$ with $a = \frac{L-1}LE[m]$ times the share of the query's label in a
+    context, so $-\partial_c\hat L = \frac12E[a\,m_L\sigma(-y_Lh/2)]$, about
+    $\frac14\gamma^2E\sigma$.
     """
     m = np.asarray(margins(cfg), float)
-    per_c = (cfg.tokens - 1) / (2 * cfg.tokens) * m.mean() * m
+    shares = np.array([cfg.positive, 1 - cfg.positive])
+    per_c = (cfg.tokens - 1) / cfg.tokens * m.mean() * np.outer(shares, m)
 
     def pull(c: float) -> float:
         return float((per_c / 2 * expit(-per_c * c / 2)).mean()) - cfg.weight_decay * c
@@ -232,11 +260,12 @@ def theory(cfg: Config) -> Prediction:
     values = {
         "steps1": steps1,
         "steps2": steps2,
-        "hard_floor": FLOOR,
+        "hard_floor": hard_floor(cfg.positive),
         "hard_one_sided": ONE_SIDED,
         "dead_zone_probability": dead_zone_probability(cfg.z_norm, cfg.zeta_norm),
         "one_sided_gain": one_sided_gain(cfg.z_norm, cfg.zeta_norm),
         "critical_lr": critical_lr(cfg.z_norm),
+        "burst": burst(cfg.lr1, cfg.z_norm, cfg.zeta_norm),
         "gate_kick": gate_kick(cfg.lr1, cfg.z_norm, cfg.zeta_norm),
         "easy_fixed_point": easy_fixed_point(cfg),
         "easy_norm_bound": easy_norm_bound(cfg),
