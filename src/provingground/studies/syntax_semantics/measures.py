@@ -31,13 +31,19 @@ def median(y: xr.DataArray) -> Estimate:
     """The median over seeds; its 95% interval lies between two of the seeds' values.
 
     With n seeds the number below the median is binomial, so no shape is assumed; a jackknife of
-    a median would be wrong.
+    a median would be wrong. Fewer than six seeds leave it undecided.
     """
     values = np.sort(y.transpose("seed").to_numpy())
-    if not np.isfinite(values).all():
+    low = int(binom.ppf(0.025, len(values), 0.5)) - 1  # at most `low` lie below: under 2.5%
+    if low < 0 or not np.isfinite(values).all():
         return stats.UNDECIDED
-    low = int(binom.ppf(0.025, len(values), 0.5))
     return Estimate(float(np.median(values)), float(values[low]), float(values[-1 - low]))
+
+
+def median_difference(a: xr.DataArray, b: xr.DataArray) -> Estimate:
+    """Between medians of different trainings; both ends of both intervals, so over 95%."""
+    x, y = median(a), median(b)
+    return Estimate(x.value - y.value, x.low - y.high, x.high - y.low)
 
 
 def exactly(value: Any) -> Estimate:
@@ -125,7 +131,7 @@ def learners(ds: xr.Dataset) -> xr.DataArray:
 
 def draw_temperature(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="It is the step, not the temperature", width=4.2)
-    plot.curve(ax, learners(ds), "temperature", hue="lr2", log="x")
+    plot.curve(ax, learners(ds), "temperature", hue="lr2", log="x", line=False)
     ax.set_ylim(-0.05, 1.05)
     return fig
 
@@ -159,6 +165,8 @@ def draw_scan(ds: xr.Dataset):
     gated = (ending(ds.loss_hard, 1) > MISSED).astype(float)
     gated.attrs = {"long_name": "share of seeds that miss the hard part in stage 1"}
     plot.curve(left, gated, "z_norm", label="measured", line=False)
+    edge = float((500 / PLAIN.lr1) ** 0.25)
+    plot.theory_curve(left, [edge] * 2, [0, 1], r"$\eta_1 = 500\,u^{-4}$")
     left.set_ylim(-0.05, 1.05)
     for stage in (1, 2):
         y = ending(ds.loss_hard, stage)

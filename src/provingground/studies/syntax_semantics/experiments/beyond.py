@@ -28,6 +28,7 @@ OUTPUT_BIAS = Experiment(
             measure=lambda ds: median(ending(ds.loss_hard.sel(z_norm=4.0, output_bias=1), 2)),
             within=(-inf, theory.FLOOR),
             source="found here",
+            scale="paper",
         ),
         Claim(
             "bias_none",
