@@ -225,9 +225,12 @@ def draw_bias(ds: xr.Dataset):
 
 def draw_imbalance(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="More positives than negatives in a context")
-    plot.curve(left, ds.loss_hard, "stage", hue="positive")
-    levels(left, floor=False)
-    plot.curve(right, ds.hard_positive, "stage", hue="positive")
+    second = ds.sel(stage=slice(1, 2))  # in stage 1 single bursts are ten times as high
+    plot.curve(left, second.loss_hard, "stage", hue="positives")
+    plot.theory_curve(left, [1, 2], [theory.ONE_SIDED] * 2, r"one side: $\frac{3}{4}\log 2$")
+    plot.curve(right, learners(ds), "positives", line=False)
+    right.set_xlabel("positives in a context")
+    right.set_ylim(-0.05, 1.05)
     return fig
 
 
