@@ -13,7 +13,7 @@ OUTPUT_BIAS = Experiment(
     says="A trained output bias: the repair that lets the loss of the hard part fall further.",
     grid={"z_norm": [4.0, 16.0], "output_bias": [0.0, 1.0]},
     seeds=1024,
-    quick={"seeds": 32},
+    quick={"seeds": 36},
     claims=(
         Claim(
             "bias_gate",
@@ -50,7 +50,7 @@ IMBALANCE = Experiment(
         "positives": cases({"half": {}, MORE[0]: {"positive": 2 / 3}, MORE[1]: {"positive": 3 / 4}})
     },
     seeds=1024,
-    quick={"seeds": 40},
+    quick={"seeds": 36},
     claims=(
         Claim(
             "imbalance_positives",

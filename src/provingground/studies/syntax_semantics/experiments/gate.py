@@ -105,7 +105,7 @@ SCAN_UR = Experiment(
     says="The hard part's centre against its offset: a gate at large u, both sides at small u.",
     grid={"z_norm": [3.0, 4.0, 6.0, 9.0, 12.0, 16.0]},
     seeds=1024,
-    quick={"seeds": 48},
+    quick={"z_norm": [3.0, 4.0, 9.0, 12.0, 16.0], "seeds": 48},
     claims=(
         Claim(
             "scan_ur",

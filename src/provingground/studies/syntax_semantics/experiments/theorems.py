@@ -160,7 +160,7 @@ THM2 = Experiment(
         "model": cases({"full": {"simulator": "full"}, "reduced": {"simulator": "reduced"}}),
     },
     seeds=64,
-    quick={"seeds": 9, "k2": 4.0},
+    quick={"seeds": 9},
     claims=(
         Claim(
             "thm2_direction",
