@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+from provingground import stats
 from provingground.study import Claim, Experiment, cases
 
 from . import measures
@@ -22,7 +23,7 @@ FIGURE_2: dict[str, Any] = dict(
     quick={
         "form": cases(
             {
-                "SGD": {"simulator": "sgd", "steps": 2000},
+                "SGD": {"simulator": "sgd", "steps": 1500},
                 "recursion": {"simulator": "recursion", "steps": 200_000},
             }
         ),
@@ -125,4 +126,375 @@ FIG2A = Experiment(
     figure=measures.draw_excess,
 )
 
-EXPERIMENTS = (FIG2A,)
+FIG2B = Experiment(
+    "fig2b",
+    says="Excess loss on exponential inputs: independent label noise and worst-case labels.",
+    **FIGURE_2,
+    claims=(
+        *both_sides(
+            "independent",
+            "exponent of the OOD excess with independent noise, last decade",
+            late_slope("recursion", "ood_loss"),
+            -1.10,
+            -0.90,
+            source="found here (section 3, second moments alone)",
+        ),
+        Claim(
+            "paper_slope",
+            "the OOD excess with independent label noise falls as t^(-1/2)",
+            measure=each_task(late_slope("recursion", "ood_loss"), "high"),
+            within=(-0.6, -0.4),
+            source="Figure 2(b)",
+            expected="fails",
+            note="Independent noise has no part in the excess: half the squared distance of the "
+            "outputs, of order 1/T, is all of it.",
+        ),
+        *both_sides(
+            "worst",
+            "exponent of the OOD excess with worst-case labels, last decade",
+            late_slope("recursion", "ood_worst"),
+            -0.56,
+            -0.44,
+            source="Theorem 3.2, Appendix D",
+        ),
+        Claim(
+            "ood_bound",
+            "the worst-case excess never exceeds sqrt(K D^6 V xi^2 / (eta t))",
+            measure=each_task(measures.over_ood_bound, "high"),
+            within=(-inf, 1.0),
+            source="Theorem 3.2",
+        ),
+        Claim(
+            "plus_sign",
+            "the worst-case labels with a plus sign, as printed, give a positive excess",
+            measure=each_task(final("recursion", measures.ood_plus), "high"),
+            within=(0.0, inf),
+            source="Appendix D",
+            expected="fails",
+            note="The student overshoots by q R, so labels moved towards sign(R) help it; "
+            "the minus sign makes them the worst.",
+        ),
+        Claim(
+            "sgd_ood_slope",
+            "exponent of SGD's OOD excess with independent noise, last decade: below -0.75",
+            measure=each_task(late_slope("SGD", "ood_loss"), "high"),
+            within=(-inf, -0.75),
+            source="found here",
+            scale="paper",
+        ),
+    ),
+    figure=measures.draw_ood,
+)
+
+FIG2C = Experiment(
+    "fig2c",
+    says="Cosine of the value matrix with the teacher's, in time.",
+    **FIGURE_2,
+    claims=(
+        Claim(
+            "aligned",
+            "the cosine is over 0.97 from step 50 on, for every task",
+            measure=each_task(measures.least_cosine, "low"),
+            within=(0.97, inf),
+            source="Figure 2(c)",
+        ),
+        Claim(
+            "aligned_at_the_end",
+            "the cosine is over 0.995 at the end, for every task",
+            measure=each_task(final("SGD", lambda ds: ds.cosine), "low"),
+            within=(0.995, inf),
+            source="Figure 2(c)",
+        ),
+    ),
+    figure=measures.draw_cosine,
+)
+
+FIG3 = Experiment(
+    "fig3",
+    says="Attention scores at the end of SGD, beside those of the recursion.",
+    **FIGURE_2,
+    claims=(
+        Claim(
+            "scores_on_support",
+            "every score on the support is that of the recursion (largest deviation)",
+            measure=each_task(measures.support_deviation, "high"),
+            within=(-inf, 0.01),
+            source="Figure 3",
+        ),
+        Claim(
+            "scores_off_support",
+            "no score off the support is over 0.05",
+            measure=each_task(measures.off_support, "high"),
+            within=(-inf, 0.05),
+            source="Figure 3",
+        ),
+        Claim(
+            "argmax",
+            "the largest score of every column lies inside the support",
+            measure=each_task(measures.argmax_inside, "low"),
+            within=(1.0, inf),
+            source="Figure 3",
+        ),
+    ),
+    figure=measures.draw_scores,
+)
+
+SMALL = {name: {**task, "tokens": 12} for name, task in measures.TASKS.items()}
+
+REC_VS_SGD = Experiment(
+    "rec_vs_sgd",
+    says="Online SGD with large batches and without noise against the recursion.",
+    grid={
+        "task": cases({n: SMALL[n] for n in ("CNN, ReLU", "GCN, leaky ReLU", "STS", "GSLP")}),
+        "form": cases(
+            {
+                "SGD": {"simulator": "sgd", "batch": 2000},
+                "recursion": {"simulator": "recursion"},
+            }
+        ),
+        "noise": 0.0,
+        "steps": 600,
+        "horizon": 600,
+        "record": 41,
+    },
+    seeds=4,
+    quick={
+        "task": cases({n: SMALL[n] for n in ("GCN, leaky ReLU", "GSLP")}),
+        "form": cases(
+            {
+                "SGD": {"simulator": "sgd", "batch": 500},
+                "recursion": {"simulator": "recursion"},
+            }
+        ),
+        "steps": 300,
+        "horizon": 300,
+        "seeds": 3,
+    },
+    claims=(
+        Claim(
+            "same_leak",
+            "the leak is that of the recursion at every step (largest relative deviation)",
+            measure=measures.deviation("leak"),
+            within=(-inf, 0.02),
+            source="Lemma C.2",
+        ),
+        Claim(
+            "same_value",
+            "C_1 is that of the recursion at every step (largest relative deviation)",
+            measure=measures.deviation("value"),
+            within=(-inf, 0.02),
+            source="Lemma C.2",
+        ),
+        Claim(
+            "same_loss",
+            "the excess loss is that of the recursion at every step (largest relative deviation)",
+            measure=measures.deviation("test_loss"),
+            within=(-inf, 0.02),
+            source="Lemma C.2",
+        ),
+    ),
+    figure=measures.draw_agreement,
+)
+
+TSTAR = Experiment(
+    "tstar",
+    says="The step at which half of the attention is on the support, from the recursion.",
+    simulator="recursion",
+    grid={
+        "tokens": [20, 36, 64, 100],
+        "group": [1, 4],
+        "scale": [0.25, 0.5],
+        "lr": [0.025, 0.05],
+        "steps": 2_000_000,
+        "horizon": 2_000_000,
+        "record": 41,
+        "eps": 0.5,
+    },
+    seeds=8,
+    quick={"seeds": 3},
+    claims=(
+        Claim(
+            "d_exponent_low",
+            "T* grows with D with an exponent of at least 1.85",
+            measure=measures.worst_of(measures.escape_exponents("tokens"), "low"),
+            within=(1.85, inf),
+            source="Theorem 3.1, Lemma C.17",
+        ),
+        Claim(
+            "d_exponent_high",
+            "T* grows with D with an exponent of at most 2.25",
+            measure=measures.worst_of(measures.escape_exponents("tokens"), "high"),
+            within=(-inf, 2.25),
+            source="Theorem 3.1, Lemma C.17",
+        ),
+        Claim(
+            "energy_exponent",
+            "T* falls as the inverse square of the scale of V*, as sum |v|^2 says",
+            measure=measures.worst_of(measures.escape_exponents("scale"), "high"),
+            within=(-2.15, -1.85),
+            source="derived from Lemma C.2",
+        ),
+        Claim(
+            "printed_norm",
+            "T* falls as the inverse of the scale of V*, as sum |v| says",
+            measure=measures.worst_of(measures.escape_exponents("scale"), "high"),
+            within=(-1.15, -0.85),
+            source="Theorem 3.1",
+            expected="fails",
+            note="The dynamics have sum |v_m|^2; the proof takes unit rows, where both are M.",
+        ),
+        Claim(
+            "step_size",
+            "eta T* does not depend on the step size",
+            measure=measures.step_size_invariance,
+            within=(-inf, 0.01),
+            source="Theorem 3.1",
+        ),
+    ),
+    figure=measures.draw_escape,
+)
+
+CONST = Experiment(
+    "const",
+    says="The constant of the excess loss, and the bands of the lemmas, from the recursion.",
+    simulator="recursion",
+    grid={
+        "tokens": [12, 20, 36, 64],
+        "group": [1, 4],
+        "kappa": [0.0, 0.1, 1.0],
+        "scale": [0.5, 1.0],
+        "lr": 0.02,
+        "steps": 4_000_000,
+        "horizon": 4_000_000,
+    },
+    seeds=4,
+    quick={"kappa": [0.0, 1.0], "steps": 1_000_000, "horizon": 1_000_000, "seeds": 3},
+    claims=(
+        Claim(
+            "constant",
+            "eta T (L - L_opt) is K D (D - K) / 4 for all D, K, activations and V*",
+            measure=measures.law_ratio,
+            within=(-inf, 0.05),
+            source="derived from Lemma C.2",
+        ),
+        Claim(
+            "printed_power",
+            "eta T (L - L_opt) grows as D^4",
+            measure=measures.worst_of(measures.excess_exponents, "high"),
+            within=(3.5, 4.5),
+            source="Theorem 3.1(3)",
+            expected="fails",
+            note="Both printed bounds have D^4; the recursion of the paper gives D (D - K).",
+        ),
+        Claim(
+            "band_c3",
+            "K p <= F3 / F1 <= sqrt(D K) p at every step (smallest ratio)",
+            measure=measures.band_c3,
+            within=(1 - 1e-9, inf),
+            source="Lemma C.3",
+        ),
+        Claim(
+            "band_c5_low",
+            "C_1 / C_1* stays over 0.95 once it got there",
+            measure=measures.band_c5_low,
+            within=(0.95, inf),
+            source="Lemmas C.5 and C.15",
+        ),
+        Claim(
+            "band_c5_high",
+            "C_1 / C_1* is below its upper bound at every step (largest ratio)",
+            measure=measures.band_c5_high,
+            within=(-inf, 1.0),
+            source="Lemma C.5",
+        ),
+        Claim(
+            "monotone",
+            "the score on the support never falls",
+            measure=measures.monotone_scores,
+            within=(0.0, inf),
+            source="Lemma C.8",
+        ),
+        Claim(
+            "first_phase_time",
+            "C_1 reaches 0.95 C_1* within 10 / eta steps",
+            measure=measures.early_time,
+            within=(-inf, 10.0),
+            source="Lemma C.13",
+        ),
+        Claim(
+            "first_phase_score",
+            "until then p is below (1 + D^(-1/4)) / D (ratio)",
+            measure=measures.early_score,
+            within=(-inf, 1.0),
+            source="Lemma C.13",
+        ),
+        Claim(
+            "band_c18_high",
+            "the late leak is below 20 in the units of Lemma C.18",
+            measure=lambda ds: measures.late_leak_at(ds),
+            within=(-inf, 20.0),
+            source="Lemma C.18",
+        ),
+        Claim(
+            "band_c18_low",
+            "the late leak is over 1/20 in the units of Lemma C.18, at D = 64",
+            measure=measures.late_leak_at,
+            within=(0.05, inf),
+            source="Lemma C.18",
+            expected="fails",
+            note="The ratio tends to 1 / (D sqrt(2 c)), which no constant bounds from below.",
+        ),
+        Claim(
+            "c18_power",
+            "the late leak in the units of Lemma C.18 falls as 1/D",
+            measure=measures.worst_of(measures.late_leak_exponents, "high"),
+            within=(-1.1, -0.9),
+            source="derived from Lemma C.2",
+        ),
+    ),
+    figure=measures.draw_constant,
+)
+
+FIG1 = Experiment(
+    "fig1",
+    says="The student with attention over [X; P]: which blocks of its matrices grow.",
+    simulator="full",
+    grid={
+        "teacher": "gcn",
+        "tokens": 20,
+        "group": 3,
+        "lr": 0.02,
+        "steps": 15_000,
+        "horizon": 15_000,
+        "record": 31,
+    },
+    seeds=3,
+    quick={"tokens": 10, "dim": 5, "steps": 1500, "horizon": 1500, "record": 21},
+    claims=(
+        Claim(
+            "block_pp",
+            "block PP of the key-query matrix is over 50 times each other block (RMS)",
+            measure=measures.over_blocks,
+            within=(50, inf),
+            source="Figure 1",
+            scale="paper",
+        ),
+        Claim(
+            "block_left",
+            "block X of the value matrix is over 10 times block P (RMS)",
+            measure=measures.left_over_right,
+            within=(10, inf),
+            source="Figure 1",
+        ),
+        Claim(
+            "left_aligned",
+            "block X of the value matrix points to V* (cosine)",
+            measure=lambda ds: stats.mean(ds.cosine.isel(step=-1)),
+            within=(0.99, inf),
+            source="Figure 1",
+        ),
+    ),
+    figure=measures.draw_blocks,
+)
+
+EXPERIMENTS = (FIG2A, FIG2B, FIG2C, FIG3, REC_VS_SGD, TSTAR, CONST, FIG1)

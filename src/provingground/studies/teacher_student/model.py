@@ -3,20 +3,20 @@
 Letters in shapes: d token dimension, D tokens, M output rows, N samples of a batch.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
 
 from provingground.errors import InputError
 from provingground.keys import normal, stream, uniform
 from provingground.maths.gaussian import f1, f3, f4, kernel
 from provingground.study import config, par, probe
-from provingground.train import descend, iterate, log_steps
+from provingground.train import iterate, log_steps
 
 TEACHERS = ("cnn", "gcn", "sts", "gslp")
 
@@ -181,6 +181,18 @@ def batch_of(
     return z[:d], clean + cfg.noise * z[d:]
 
 
+def online(
+    cfg: Config, teacher: Teacher, loss: Callable[..., Float[Array, ""]], key: Key[Array, ""]
+) -> Callable[[Any, Int[Array, ""]], Any]:
+    """One step of gradient descent on a fresh batch (3.3, 3.4)."""
+
+    def step(w: Any, t: Int[Array, ""]) -> Any:
+        grads = jax.grad(loss)(w, *batch_of(cfg, teacher, jax.random.fold_in(key, t)))
+        return jax.tree.map(lambda w, g: w - cfg.lr * g, w, grads)
+
+    return step
+
+
 # ------------------------------------------------------------------------------- probes
 
 
@@ -275,13 +287,13 @@ def simulate_sgd(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) 
             value_error=over_norm(jnp.linalg.norm(w.value - v_star), norm),
         )
 
-    batch_key = stream(key, "batch")
-    trace = descend(
-        lambda w, xy: squared_loss(activation(bilinear(w.value, xy[0], attention(w)), cfg.kappa), xy[1]),
+    def loss(w: Weights, x: Float[Array, "d N D"], y: Float[Array, "M N D"]) -> Float[Array, ""]:
+        return squared_loss(activation(bilinear(w.value, x, attention(w)), cfg.kappa), y)
+
+    trace = iterate(
+        online(cfg, teacher, loss, stream(key, "batch")),
         Weights(jnp.zeros(v_star.shape), jnp.zeros((n, n))),
-        optax.sgd(cfg.lr),
         steps=cfg.steps,
-        batch=lambda t: batch_of(cfg, teacher, jax.random.fold_in(batch_key, t)),
         at=record_steps(cfg)[1],
         probe=measure,
     )
@@ -369,13 +381,15 @@ def simulate_recursion(
         d, k = jnp.asarray(float(len(support))), jnp.sum(support) / float(len(support))
     energy, kappa = jnp.sum(v_star**2), cfg.kappa
 
-    # Tokens inside and outside of one column's group: sums of K and of D - K exponentials.
-    shape = (v_star.shape[1], cfg.test_samples, 1)
-    keys = jax.random.split(stream(key, "test"))
-    q, r = (
-        jnp.einsum("md,dni->mni", v_star, jax.random.gamma(key, count, shape))
-        for key, count in zip(keys, (k, d - k), strict=True)
-    )
+    # One column of the OOD data: the sums of the K tokens of its group, and of the D - K others.
+    test_key, shape = stream(key, "test"), (v_star.shape[1], cfg.test_samples, 1)
+
+    def add(i: Int[Array, ""], sums: Float[Array, "two d n one"]) -> Float[Array, "two d n one"]:
+        token = exponential(jax.random.fold_in(test_key, i), shape)
+        return sums.at[(i >= k).astype(int)].add(token)
+
+    sums = jax.lax.fori_loop(0, d.astype(int), add, jnp.zeros((2, *shape)))
+    q, r = jnp.einsum("md,adni->amni", v_star, sums)
     shifted = Shifted(q, r, activation(q / k, kappa))
 
     def measure(state: Population) -> dict[str, Float[Array, ""]]:
@@ -476,13 +490,15 @@ def simulate_full(cfg: Config, key: Key[Array, ""], data: Teacher | None = None)
             pp=rms(kq[d:, d:]),
         )
 
-    batch_key = stream(key, "batch")
-    trace = descend(
-        lambda w, xy: squared_loss(full_network(w, xy[0], pos, cfg.kappa), xy[1]),
+    def loss(
+        w: FullWeights, x: Float[Array, "d N D"], y: Float[Array, "M N D"]
+    ) -> Float[Array, ""]:
+        return squared_loss(full_network(w, x, pos, cfg.kappa), y)
+
+    trace = iterate(
+        online(cfg, teacher, loss, stream(key, "batch")),
         FullWeights(jnp.zeros((m, d + n)), jnp.zeros((d + n, d + n))),
-        optax.sgd(cfg.lr),
         steps=cfg.steps,
-        batch=lambda t: batch_of(cfg, teacher, jax.random.fold_in(batch_key, t)),
         at=record_steps(cfg)[1],
         probe=measure,
     )
