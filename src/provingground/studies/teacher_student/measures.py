@@ -232,11 +232,11 @@ def draw_scores(ds: xr.Dataset):
 
 
 def deviation(probe: str) -> Callable[[xr.Dataset], Estimate]:
-    """Largest relative deviation of SGD from the recursion over recorded steps (from 10 on)."""
+    """Largest relative deviation of SGD from the recursion over recorded steps (from 30 on)."""
 
     def measure(ds: xr.Dataset) -> Estimate:
         sgd, population = of(ds, "SGD")[probe], of(ds, "recursion")[probe]
-        late = sgd.step >= 10
+        late = sgd.step >= 30
         return stats.agreement(sgd[..., late], population[..., late])
 
     return measure
@@ -268,10 +268,16 @@ def others(y: xr.DataArray, dim: str) -> list[xr.DataArray]:
     return [c.drop_vars(("cell", *rest)) for c in stacked]
 
 
-def escape_exponents(dim: str) -> Callable[[xr.Dataset], list[Estimate]]:
+def escape_constants(ds: xr.Dataset) -> list[Estimate]:
+    cells = escape(ds).stack(cell=[d for d in ds.stopped_at.dims if d != "seed"])
+    return [stats.mean(c) for c in cells.transpose("cell", "seed")]
+
+
+def escape_exponents(dim: str, **only: Any) -> Callable[[xr.Dataset], list[Estimate]]:
     """Exponents of T* (times the energy, so that its draw does not matter) in one parameter."""
 
     def measure(ds: xr.Dataset) -> list[Estimate]:
+        ds = ds.sel(**only)
         unit = ds.energy / ds.scale**2
         return [stats.power_law(y, dim).slope for y in others(ds.stopped_at * unit, dim)]
 
@@ -328,9 +334,14 @@ def over_attainable(ds: xr.Dataset) -> xr.DataArray:
     return ds.value / theory.attainable_value(score_of(ds), ds.tokens, ds.group, ds.kappa)
 
 
+def separated(ds: xr.Dataset) -> xr.DataArray:
+    r"""Where $T^*$ is long after $t_1$, which is what $D \ge \mathrm{poly}(M, K)$ is for."""
+    return theory.escape_time(ds.tokens, ds.group, 1.0, ds.energy) >= 100
+
+
 def band_c5_low(ds: xr.Dataset) -> Estimate:
-    """Smallest C1 / C1* after it first reached 0.95."""
-    ratio = over_attainable(ds)
+    """Smallest C1 / C1* after it first reached 0.95, where the phases are separated."""
+    ratio = over_attainable(ds).where(separated(ds))
     ratio = ratio.where((ratio >= 0.95).cumsum("step") > 0)
     return stats.mean(ratio.min([d for d in ratio.dims if d != "seed"]))
 
@@ -350,12 +361,11 @@ def monotone_scores(ds: xr.Dataset) -> Estimate:
 
 
 def first_phase(ds: xr.Dataset) -> xr.Dataset:
-    r"""$\eta t_1$, and $p(t_1)$ over the bound of Lemma C.13, where D is at least 4K."""
+    r"""$\eta t_1$, and $p(t_1)$ over the bound of Lemma C.13, where the phases are separated."""
     first = (over_attainable(ds) >= 0.95).argmax("step")
     over = score_of(ds).isel(step=first) / theory.early_score(ds.tokens)
     time = setting(ds, "lr") * ds.step.isel(step=first)
-    wide = (ds.tokens >= 4 * ds.group) & (ds.scale == ds.scale.min())
-    return xr.Dataset({"time": time, "over": over}).where(wide)
+    return xr.Dataset({"time": time, "over": over}).where(separated(ds))
 
 
 def early_time(ds: xr.Dataset) -> Estimate:
@@ -413,12 +423,12 @@ def draw_constant(ds: xr.Dataset):
 def over_blocks(ds: xr.Dataset) -> Estimate:
     """RMS of block PP over the largest of the others."""
     end = ds.isel(step=-1)
-    return stats.mean(end.pp / np.maximum(np.maximum(end.xx, end.xp), end.px))
+    return stats.paired_ratio(end.pp, np.maximum(np.maximum(end.xx, end.xp), end.px))
 
 
 def left_over_right(ds: xr.Dataset) -> Estimate:
     end = ds.isel(step=-1)
-    return stats.mean(end.left / end.right)
+    return stats.paired_ratio(end.left, end.right)
 
 
 def draw_blocks(ds: xr.Dataset):
