@@ -217,7 +217,7 @@ def argmax_inside(ds: xr.Dataset) -> Estimate:
 def draw_scores(ds: xr.Dataset):
     fig, axes = plot.figure(2, 3, title="Attention scores at the end of training (SGD)")
     for ax, task in zip(axes, ds.task.values, strict=False):
-        one = ds.sel(task=task, form="SGD", drop=True)
+        one = ds.sel(task=task, form="SGD", drop=True).isel(seed=[0])  # seeds choose other tokens
         n = int(setting(ds.sel(task=task), "tokens"))
         s = one.scores.isel(key=slice(n), query=slice(n))
         s = s.assign_coords(key=np.arange(n), query=np.arange(n))
@@ -301,10 +301,9 @@ def draw_escape(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="When attention finds the support")
     at = ds.isel(lr=0, scale=0)
     for k in ds.group.values:
-        y = at.stopped_at.sel(group=k)
-        fit = stats.power_law(y, "tokens")
-        plot.law(left, y, "tokens", fit=fit, label=f"$K = {k}$")
-    left.set_ylabel("$T^*$")
+        y = (setting(at, "lr") * at.energy * at.stopped_at).sel(group=k)
+        plot.law(left, y, "tokens", fit=stats.power_law(y, "tokens"), label=f"$K = {k}$")
+    left.set_ylabel(r"$\eta\mathcal{V}T^*$")
     ratio = escape(at)
     ratio.attrs = {"symbol": r"T^*\eta\mathcal{V}/(D^2K)"}
     plot.curve(right, ratio, "tokens", hue="group", line=False)

@@ -59,7 +59,7 @@ class Probes(eqx.Module):
     ood_loss: Float[Array, "step"] = probe("excess OOD loss, independent noise")
     ood_worst: Float[Array, "step"] = probe("excess OOD loss, worst-case labels")
     value: Float[Array, "step"] = probe("projection of W_V on V*", "C_1")
-    cosine: Float[Array, "step"] = probe("cosine of W_V and V*", r"\cos(W_V, V^*)")
+    cosine: Float[Array, "step"] = probe("cosine of the values", r"\cos(W_V, V^*)")
     leak: Float[Array, "step"] = probe("attention outside of the support", r"\epsilon")
     score_error: Float[Array, "step"] = probe("distance of the scores", r"\|S - S^*\|_F")
     value_error: Float[Array, "step"] = probe("relative distance of the values")
@@ -114,7 +114,7 @@ def support_of(cfg: Config, key: Key[Array, ""], size: int) -> Bool[Array, "size
         on = (row - column + (k - 1) // 2) % d < k
     else:
         lot = jnp.where(at < d, uniform(stream(key, "teacher/tokens"), (size,)), 2.0)
-        on = (jnp.argsort(jnp.argsort(lot)) < k)[:, None]
+        on = (jnp.argsort(jnp.argsort(lot)).astype(jnp.int32) < k)[:, None]
     return on & (row < d) & (column < d)
 
 
@@ -378,7 +378,7 @@ def simulate_recursion(
         d, k = jnp.asarray(cfg.tokens, float), jnp.asarray(cfg.group, float)
     else:
         v_star, support = data.v_star.astype(float), data.support
-        d, k = jnp.asarray(float(len(support))), jnp.sum(support) / float(len(support))
+        d, k = jnp.array(float(len(support))), jnp.sum(support[:, 0], dtype=float)
     energy, kappa = jnp.sum(v_star**2), cfg.kappa
 
     # One column of the OOD data: the sums of the K tokens of its group, and of the D - K others.
@@ -386,7 +386,7 @@ def simulate_recursion(
 
     def add(i: Int[Array, ""], sums: Float[Array, "two d n one"]) -> Float[Array, "two d n one"]:
         token = exponential(jax.random.fold_in(test_key, i), shape)
-        return sums.at[(i >= k).astype(int)].add(token)
+        return sums.at[(i.astype(float) >= k).astype(int)].add(token)
 
     sums = jax.lax.fori_loop(0, d.astype(int), add, jnp.zeros((2, *shape)))
     q, r = jnp.einsum("md,adni->amni", v_star, sums)
@@ -416,7 +416,7 @@ def simulate_recursion(
         probe=measure,
     )
     eps, on = leak_of(trace.last.logit, d, k), support.astype(float)
-    exists = (jnp.arange(cfg.frame) < d).astype(float)
+    exists = (jnp.arange(cfg.frame, dtype=float) < d).astype(float)
     off = jnp.outer(exists, exists) - framed(on, cfg.frame)
     return Probes(
         **report(cfg, trace),
