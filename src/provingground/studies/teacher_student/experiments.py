@@ -368,7 +368,13 @@ CONST = Experiment(
         "horizon": 4_000_000,
     },
     seeds=4,
-    quick={"kappa": [0.0, 1.0], "scale": [1.0, 2.0], "steps": 1_000_000, "horizon": 1_000_000, "seeds": 3},
+    quick={
+        "kappa": [0.0, 1.0],
+        "scale": [1.0, 2.0],
+        "steps": 1_000_000,
+        "horizon": 1_000_000,
+        "seeds": 3,
+    },
     claims=(
         Claim(
             "constant",

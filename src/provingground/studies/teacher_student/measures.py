@@ -87,7 +87,8 @@ def final(form: str, ratio: Callable[[xr.Dataset], xr.DataArray]) -> Callable[..
 
 def over_excess_law(ds: xr.Dataset) -> xr.DataArray:
     r"""$4\eta T(L - L_{\rm opt})/(KD(D-K))$."""
-    return ds.test_loss / theory.excess_law(*settings(ds, "tokens", "group", "lr"), ds.step)
+    d, k, lr = settings(ds, "tokens", "group", "lr")
+    return ds.test_loss / theory.excess_law(d, k, lr, ds.step)
 
 
 def over_leak_law(ds: xr.Dataset) -> xr.DataArray:
@@ -129,8 +130,8 @@ def draw_excess(ds: xr.Dataset):
         t = one.step.values
         plot.theory_curve(left, t, one.test_loss.isel(seed=0), "population recursion")
         late = t[t > 3000]
-        law = theory.excess_law(*settings(one, "tokens", "group", "lr"), late)
-        plot.theory_curve(left, late, law, r"$KD(D-K)/(4\eta t)$")
+        d, k, lr = settings(one, "tokens", "group", "lr")
+        plot.theory_curve(left, late, theory.excess_law(d, k, lr, late), r"$KD(D-K)/(4\eta t)$")
     ratio = over_excess_law(population.sel(step=slice(5000, None)))
     ratio.attrs = {"long_name": "recursion over", "symbol": r"KD(D-K)/(4\eta t)"}
     plot.curve(right, ratio.transpose("task", "seed", "step"), "step", hue="task", log="x")
@@ -318,7 +319,9 @@ def law_ratio(ds: xr.Dataset) -> Estimate:
 
 def excess_exponents(ds: xr.Dataset) -> list[Estimate]:
     """Exponent of eta T (L - L_opt) in D, for each of the other settings."""
-    return [stats.power_law(y, "tokens").slope for y in others(ds.test_loss.isel(step=-1), "tokens")]
+    return [
+        stats.power_law(y, "tokens").slope for y in others(ds.test_loss.isel(step=-1), "tokens")
+    ]
 
 
 def score_of(ds: xr.Dataset) -> xr.DataArray:

@@ -19,6 +19,7 @@ from provingground.study import config, par, probe
 from provingground.train import iterate, log_steps
 
 TEACHERS = ("cnn", "gcn", "sts", "gslp")
+Number = Float[Array, ""] | float  # a traced value of a Config
 
 
 @config
@@ -74,7 +75,7 @@ class Probes(eqx.Module):
 
 
 class Teacher(eqx.Module):
-    r"""$f^*(X) = \sigma(V^* X S^*)$ (2.1): column $i$ of $S^*$ is $1/K$ on $G^i$, zero elsewhere."""
+    r"""$f^*(X) = \sigma(V^* X S^*)$ (2.1): column $i$ of $S^*$ is $1/K$ on $G^i$, else zero."""
 
     v_star: Float[Array, "M d"]
     support: Bool[Array, "D D"]
@@ -149,7 +150,7 @@ class Weights(eqx.Module):
     logits: Float[Array, "D D"]
 
 
-def activation(x: Float[Array, "..."], kappa: Float[Array, ""]) -> Float[Array, "..."]:
+def activation(x: Float[Array, "..."], kappa: Number) -> Float[Array, "..."]:
     r"""$\sigma$ with $\sigma'(0) = 1$: with 0 instead a ReLU student that starts at zero stays."""
     return jnp.where(x >= 0, x, kappa * x)
 
@@ -197,7 +198,7 @@ def online(
 
 
 def excess_loss(
-    w_v: Float[Array, "M d"], s: Float[Array, "D D"], teacher: Teacher, kappa: Float[Array, ""]
+    w_v: Float[Array, "M d"], s: Float[Array, "D D"], teacher: Teacher, kappa: Number
 ) -> Float[Array, ""]:
     r"""$L - L_{\rm opt}$ of any weights, exactly: entry $(m, i)$ of teacher and student are
     $\sigma$ of two Gaussians of known covariance (`maths.gaussian.kernel`)."""
@@ -331,8 +332,8 @@ def population_step(
     d: Float[Array, ""],
     k: Float[Array, ""],
     energy: Float[Array, ""],
-    lr: Float[Array, ""],
-    kappa: Float[Array, ""],
+    lr: Number,
+    kappa: Number,
 ) -> Population:
     r"""One step of gradient descent on the population loss (Lemma C.2), with
     $\Delta c = \frac D{D-K}\Delta C_2$ and $\mathcal V = \sum_m\|v_m\|^2$ for the paper's $M$.
@@ -359,7 +360,7 @@ def population_excess(
     d: Float[Array, ""],
     k: Float[Array, ""],
     energy: Float[Array, ""],
-    kappa: Float[Array, ""],
+    kappa: Number,
 ) -> Float[Array, ""]:
     r"""`excess_loss` where $W_V = C_1V^*$ and attention leaks evenly:
     $\frac12D\mathcal V\,[k(u,u,1) - 2C_1k(u,w,\rho) + C_1^2k(w,w,1)]$."""
@@ -453,7 +454,7 @@ class FullWeights(eqx.Module):
 
 
 def full_network(
-    w: FullWeights, x: Float[Array, "d N D"], pos: Float[Array, "D D"], kappa: Float[Array, ""]
+    w: FullWeights, x: Float[Array, "d N D"], pos: Float[Array, "D D"], kappa: Number
 ) -> Float[Array, "M N D"]:
     r"""$\sigma\big(\tilde W_VZ\,\mathrm{softmax}(Z^\top\tilde W_{KQ}Z/\sqrt D)\big)$ (2.5)
     with $Z = [X; P]$."""

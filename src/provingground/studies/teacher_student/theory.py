@@ -175,7 +175,7 @@ def largest_step(d: Any, k: Any, kappa: Any) -> Any:
 def sgd_floor(
     leak: Any, d: Any, k: Any, lr: Any, kappa: Any, weights: Any, noise: Any, batch: Any
 ) -> Any:
-    r"""What label noise adds to the excess loss: $Md\,H\eta\sigma_\xi^2/(2N(2-\eta H))$, $H = DF_1$.
+    r"""What label noise adds to the excess: $Md\,H\eta\sigma_\xi^2/(2N(2-\eta H))$, $H = DF_1$.
 
     Each of the `weights` $= Md$ entries of $W_V$ is a random walk in a parabola of curvature $H$.
     """
