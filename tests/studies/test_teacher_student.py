@@ -14,11 +14,11 @@ from provingground import api, grid
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.teacher_student import STUDY, theory
+from provingground.studies.teacher_student.full import FullWeights, full_network, simulate_full
 from provingground.studies.teacher_student.measures import TASKS
 from provingground.studies.teacher_student.model import (
     TEACHERS,
     Config,
-    FullWeights,
     Population,
     PopulationConfig,
     Teacher,
@@ -28,13 +28,11 @@ from provingground.studies.teacher_student.model import (
     batch_of,
     bilinear,
     excess_loss,
-    full_network,
     given_teacher,
     leak_of,
     online,
     population_excess,
     population_step,
-    simulate_full,
     simulate_recursion,
     simulate_sgd,
     squared_loss,
@@ -191,14 +189,15 @@ def test_another_position_code_turns_the_blocks_of_the_full_student(double):
     pos = jnp.linalg.qr(normal(key(4), (8, 8)))[0]
     turn = jnp.eye(11).at[3:, 3:].set(pos)
     kappa = jnp.array(0.1)
-    plain = full_network(FullWeights(v, kq), x, jnp.eye(8), kappa)
-    turned = full_network(FullWeights(v @ turn.T, turn @ kq @ turn.T), x, pos, kappa)
+    network = jit(full_network)
+    plain = network(FullWeights(v, kq), x, jnp.eye(8), kappa)
+    turned = network(FullWeights(v @ turn.T, turn @ kq @ turn.T), x, pos, kappa)
     np.testing.assert_allclose(plain, turned, rtol=1e-9)
     # and with block PP alone it is the position-only student
     only = FullWeights(v.at[:, 3:].set(0.0), jnp.zeros((11, 11)).at[3:, 3:].set(kq[3:, 3:]))
     w = Weights(v[:, :3], kq[3:, 3:])
     np.testing.assert_allclose(
-        full_network(only, x, jnp.eye(8), kappa),
+        network(only, x, jnp.eye(8), kappa),
         activation(bilinear(w.value, x, attention(w)), kappa),
         rtol=1e-9,
     )

@@ -3,15 +3,8 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
-from .model import (
-    Config,
-    FullProbes,
-    PopulationConfig,
-    Probes,
-    simulate_full,
-    simulate_recursion,
-    simulate_sgd,
-)
+from .full import FullProbes, simulate_full
+from .model import Config, PopulationConfig, Probes, simulate_recursion, simulate_sgd
 
 STUDY = Study(
     name="teacher_student",

@@ -367,7 +367,7 @@ CONST = Experiment(
         "steps": 4_000_000,
         "horizon": 4_000_000,
     },
-    seeds=4,
+    seeds=3,
     quick={
         "kappa": [0.0, 1.0],
         "scale": [1.0, 2.0],
