@@ -56,10 +56,12 @@ def of(ds: xr.Dataset, form: str) -> xr.Dataset:
 
 
 def each_task(
-    measure: Callable[[xr.Dataset], Estimate], side: Any
+    measure: Callable[[xr.Dataset], Estimate], side: Any, without: str = ""
 ) -> Callable[[xr.Dataset], Estimate]:
-    """The worst estimate over the tasks."""
-    return lambda ds: stats.worst([measure(ds.sel(task=t)) for t in ds.task.values], side)
+    """The worst estimate over the tasks, one of them perhaps left out."""
+    return lambda ds: stats.worst(
+        [measure(ds.sel(task=t)) for t in ds.task.values if t != without], side
+    )
 
 
 def last_decade(y: xr.DataArray) -> tuple[float, float]:
@@ -158,13 +160,17 @@ def ood_plus(ds: xr.Dataset) -> xr.DataArray:
 
 
 def draw_ood(ds: xr.Dataset):
-    fig, (left, right) = plot.figure(1, 2, title="Excess loss on Exp(1) inputs (recursion)")
-    at = of(ds, "recursion").isel(seed=[0])
-    t = np.geomspace(1e4, float(at.step[-1]), 20)
-    for ax, probe, power, start in ((left, "ood_loss", -1.0, 60), (right, "ood_worst", -0.5, 200)):
-        plot.curve(ax, at[probe], "step", hue="task", log="xy")
-        words = rf"$\propto t^{{{power:g}}}$"
-        plot.theory_curve(ax, t, lambda t, p=power, s=start: s * (t / 1e4) ** p, words)
+    fig, (left, right) = plot.figure(1, 2, title="Excess loss on Exp(1) inputs")
+    sgd, population = (of(ds, form).isel(seed=[0]) for form in ("SGD", "recursion"))
+    t = population.step.values
+    late = t[t > 1e4]
+    for ax, probe, power, above in ((left, "ood_loss", -1.0, 3), (right, "ood_worst", -0.5, 2)):
+        plot.curve(ax, sgd[probe], "step", hue="task", log="xy")
+        curves = population[probe].isel(seed=0)
+        for task in ds.task.values:
+            plot.theory_curve(ax, t, curves.sel(task=task), "population recursion")
+        top = above * float(curves.sel(step=late[0]).max())
+        plot.theory_curve(ax, late, top * (late / late[0]) ** power, rf"$\propto t^{{{power:g}}}$")
     return fig
 
 
@@ -242,6 +248,18 @@ def deviation(probe: str) -> Callable[[xr.Dataset], Estimate]:
         sgd, population = of(ds, "SGD")[probe], of(ds, "recursion")[probe]
         late = sgd.step >= 30
         return stats.agreement(sgd[..., late], population[..., late])
+
+    return measure
+
+
+def deviation_at_the_end(
+    of_form: Callable[[xr.Dataset], xr.DataArray],
+) -> Callable[[xr.Dataset], Estimate]:
+    """The same of something at the last step alone."""
+
+    def measure(ds: xr.Dataset) -> Estimate:
+        sgd, population = (of_form(of(ds, f).isel(step=-1)) for f in ("SGD", "recursion"))
+        return stats.agreement(sgd, population)
 
     return measure
 
