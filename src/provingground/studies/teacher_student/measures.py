@@ -170,6 +170,7 @@ def draw_ood(ds: xr.Dataset):
         for task in ds.task.values:
             plot.theory_curve(ax, t, curves.sel(task=task), "population recursion")
         top = above * float(curves.sel(step=late[0]).max())
+        ax.set_ylim(bottom=0.3 * float(curves.min("task")[-1]))  # STS is below zero for a while
         plot.theory_curve(ax, late, top * (late / late[0]) ** power, rf"$\propto t^{{{power:g}}}$")
     return fig
 
