@@ -163,7 +163,7 @@ def draw_ood(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Excess loss on Exp(1) inputs")
     sgd, population = (of(ds, form).isel(seed=[0]) for form in ("SGD", "recursion"))
     t = population.step.values
-    late = t[t > 1e4]
+    late = t[t >= t[-1] / 100]
     for ax, probe, power, above in ((left, "ood_loss", -1.0, 3), (right, "ood_worst", -0.5, 2)):
         plot.curve(ax, sgd[probe], "step", hue="task", log="xy")
         curves = population[probe].isel(seed=0)
