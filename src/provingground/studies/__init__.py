@@ -4,7 +4,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-STUDIES = ("benign_overfitting", "syntax_semantics")
+STUDIES = (
+    "benign_overfitting",
+    "teacher_student",
+    "syntax_semantics",
+)
 SKELETON = "toy"  # what `proving new` copies; known by name, not listed
 
 
