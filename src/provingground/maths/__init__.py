@@ -1,0 +1,1 @@
+"""Closed forms that several studies share."""
