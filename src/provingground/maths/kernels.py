@@ -43,12 +43,16 @@ def drift(h: Float[Array, "n n"], start: Float[Array, "n n"]) -> Float[Array, ""
 
 
 def lazy_residual(
-    h: Float[Array, "n n"], y: Float[Array, "n"], lr: Float[Array, ""], steps: ArrayLike
+    values: Float[Array, "n"],
+    vectors: Float[Array, "n n"],
+    y: Float[Array, "n"],
+    lr: Float[Array, ""],
+    steps: ArrayLike,
 ) -> Float[Array, "step n"]:
     r"""$y - F(t) = (I - \eta H)^t\, y$: full-batch descent from $F(0) = 0$ if $H$ never moves.
 
-    The loss is $\frac12\sum_i (F_i - y_i)^2$. A row for each $t$ of `steps`.
+    The loss is $\frac12\sum_i (F_i - y_i)^2$, $H$ comes as `eigh` gives it. A row for each $t$.
     """
-    values, vectors = jnp.linalg.eigh(h)
-    t = jnp.asarray(np.asarray(steps), h.dtype)
-    return ((1 - lr * values)[None, :] ** t[:, None] * (vectors.T @ y)[None, :]) @ vectors.T
+    t = jnp.asarray(np.asarray(steps), values.dtype)
+    decay = (1 - lr * values)[None, :] ** t[:, None]
+    return (decay * (y @ vectors)[None, :]) @ vectors.T

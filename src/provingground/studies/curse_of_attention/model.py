@@ -187,15 +187,20 @@ def gradient(
 
 
 def tangent(
-    w: Float[Array, "m"], x: Float[Array, "n d"], exists: Bool[Array, "n"]
+    x: Float[Array, "n d"], v: Float[Array, "n m"], exists: Bool[Array, "n"]
 ) -> Float[Array, "n n"]:
     r"""$H_{ij} = \frac1m x_{i,d} x_{j,d} \sum_r v_{i,r} v_{j,r}$, zero for what does not exist."""
-    j = jnp.where(exists[:, None], x[:, -1:] * attend(w, x)[1], 0.0) / len(w) ** 0.5
-    return kernels.tangent_kernel(j)
+    return kernels.tangent_kernel(
+        jnp.where(exists[:, None], x[:, -1:] * v, 0.0) / v.shape[1] ** 0.5
+    )
 
 
 def mean_square(values: Float[Array, "n"]) -> Float[Array, ""]:
     return jnp.mean(values**2)
+
+
+def share(holds: Bool[Array, "n"]) -> Float[Array, ""]:
+    return jnp.mean(holds, dtype=float)
 
 
 class Data(eqx.Module):
@@ -224,28 +229,31 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     data = draw(cfg, key)
     w_0, a = initial(cfg, key)
     at, x, y, exists = log_steps(cfg.steps, cfg.record), data.x, data.y, data.exists
-    target = jnp.where(exists, y, 0.0)
-    h_0 = tangent(w_0, x, exists)
-    _, kernel_max = kernels.extremes(h_0, exists)
-    lr = cfg.lr / kernel_max
+    h_0 = tangent(x, attend(w_0, x)[1], exists)
+    # Lane by lane: batches of LAPACK calls share a pool of threads, and two calls block it.
+    values, vectors = by_lane(jnp.linalg.eigh, h_0)
+    fitted = by_lane(fit_linear, x, y, exists)
+    lr = cfg.lr / values[-1]
+    lazy = kernels.lazy_residual(values, vectors, jnp.where(exists, y, 0.0), lr, at)
+    points, ends = jnp.concatenate([x, data.x_in, data.x_out]), (len(x), len(x) + len(data.x_in))
 
     def measure(w: Float[Array, "m"]) -> dict[str, Float[Array, ""]]:
-        half = len(w) // 2
-        silent = ((a < 0) & (w < 0)).astype(w.dtype)
-        g, _, s_d = attend(w, data.x_in)
-        f_in, f_out = g @ a / len(w) ** 0.5, network(w, a, data.x_out)
+        g, v, s_d = attend(w, points)
+        f, f_in, f_out = jnp.split(g @ a / len(w) ** 0.5, ends)
+        pairs, silent = w.reshape(2, -1), ((a < 0) & (w < 0)).astype(w.dtype)
+        attention = jnp.mean(s_d[ends[0] : ends[1]] @ silent) / jnp.maximum(silent.sum(), 1.0)
         return dict(
-            train_loss=jnp.sum(jnp.where(exists, network(w, a, x) - y, 0.0) ** 2) / 2,
+            train_loss=jnp.sum(jnp.where(exists, f - y, 0.0) ** 2) / 2,
             test_loss=mean_square(f_in - data.y_in),
             ood_loss=mean_square(f_out - data.y_out),
-            direction=jnp.mean(jnp.sign(w - w_0) == a, dtype=w.dtype),
-            sign=jnp.mean(jnp.sign(w) == a, dtype=w.dtype),
-            ordered=jnp.mean(w[:half] >= w[half:], dtype=w.dtype),
-            same_sign=jnp.mean(f_in * data.x_in[:, -1] >= 0, dtype=w.dtype),
-            ood_same_sign=jnp.mean(f_out * data.x_out[:, -1] >= 0, dtype=w.dtype),
+            direction=share(jnp.sign(w - w_0) == a),
+            sign=share(jnp.sign(w) == a),
+            ordered=share(pairs[0] >= pairs[1]),
+            same_sign=share(f_in * data.x_in[:, -1] >= 0),
+            ood_same_sign=share(f_out * data.x_out[:, -1] >= 0),
             radius=jnp.abs(w - w_0).max(),
-            drift=kernels.drift(tangent(w, x, exists), h_0),
-            attention=cfg.tokens * jnp.mean(s_d @ silent) / jnp.maximum(jnp.sum(silent), 1.0),
+            drift=kernels.drift(tangent(x, v[: len(x)], exists), h_0),
+            attention=cfg.tokens * attention,
         )
 
     trace = iterate(
@@ -255,28 +263,26 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         at=at,
         probe=measure,
     )
-    lazy = by_lane(lambda h, y, lr: kernels.lazy_residual(h, y, lr, at), h_0, target, lr)
-    fitted = fit_linear(x, y, exists)
-    baselines = {
-        name: mean_square(f(points) - labels)
-        for suffix, points, labels in (
-            ("loss", data.x_in, data.y_in),
-            ("ood", data.x_out, data.y_out),
-        )
-        for name, f in {
-            f"zero_{suffix}": lambda x: jnp.zeros(len(x)),
-            f"last_{suffix}": lambda x: x[:, -1],
-            f"linear_{suffix}": lambda x: residual_linear(data.c, x),
-            f"fitted_{suffix}": lambda x: residual_linear(fitted, x),
-        }.items()
-    }
     return Probes(
         **trace.probes,
-        **baselines,
+        **baselines(data, fitted),
         lazy_loss=jnp.sum(lazy**2, axis=1) / 2,
-        kernel_max=kernel_max,
+        kernel_max=values[-1],
         step=trace.step,
     )
+
+
+def baselines(data: Data, fitted: Float[Array, "d"]) -> dict[str, Float[Array, ""]]:
+    """Risks of the predictors to compare with, in and out of distribution."""
+    predictors = {
+        "zero": lambda x: jnp.zeros(len(x)),
+        "last": lambda x: x[:, -1],
+        "linear": lambda x: residual_linear(data.c, x),
+        "fitted": lambda x: residual_linear(fitted, x),
+    }
+    inside = {f"{n}_loss": mean_square(f(data.x_in) - data.y_in) for n, f in predictors.items()}
+    outside = {f"{n}_ood": mean_square(f(data.x_out) - data.y_out) for n, f in predictors.items()}
+    return inside | outside
 
 
 # ------------------------------------------------------------------- kernel at the start
@@ -295,7 +301,8 @@ def simulate_kernel(cfg: Config, key: Key[Array, ""]) -> KernelProbes:
     exists = mask(cfg, "samples")
     w, _ = initial(cfg, key)
     spread = jnp.where(exists, x.var(axis=1), jnp.inf).min()
-    return KernelProbes(*kernels.extremes(tangent(w, x, exists), exists), spread)
+    h = tangent(x, attend(w, x)[1], exists)
+    return KernelProbes(*by_lane(kernels.extremes, h, exists), spread)
 
 
 # ------------------------------------------------------------- what attention can express
@@ -318,7 +325,7 @@ def simulate_ridge(cfg: Config, key: Key[Array, ""]) -> RidgeProbes:
     g = jnp.where(data.exists[:, None], attend(w, data.x)[0], 0.0)
     n = jnp.sum(data.exists).astype(g.dtype)
     gram = g.T @ g / n + 1e-3 * jnp.eye(cfg.width)
-    mu = jnp.linalg.solve(gram, g.T @ jnp.where(data.exists, data.y, 0.0) / n)
+    mu = by_lane(jnp.linalg.solve, gram, g.T @ jnp.where(data.exists, data.y, 0.0) / n)
     return RidgeProbes(
         mean_square(attend(w, data.x_in)[0] @ mu - data.y_in),
         mean_square(attend(w, data.x_out)[0] @ mu - data.y_out),
