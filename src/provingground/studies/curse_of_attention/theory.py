@@ -228,5 +228,3 @@ def theory(cfg: Any) -> Prediction:
             "spread_min": spread,
         },
     )
-
-
