@@ -50,8 +50,8 @@ def without_noise(ds: xr.Dataset) -> xr.Dataset:
 def predicted(ds: xr.Dataset, which: str) -> xr.DataArray:
     """A prediction of the theory at every mode and noise of the dataset."""
     table = [
-        [theory.theory(Config(noise=float(s), **MODES[str(f)])).values[which] for s in ds.noise]
-        for f in ds.features
+        [theory.theory(Config(noise=s, **MODES[f])).values[which] for s in ds.noise.values]
+        for f in ds.features.values
     ]
     return xr.DataArray(table, [ds.features, ds.noise])
 
@@ -199,6 +199,7 @@ def draw_same_sign(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Does the output keep the sign of the last value?")
     at = ds.isel(step=slice(1, None))
     plot.curve(left, at.ood_same_sign, "step", hue="features", log="x")
+    left.set_ylim(0, 1.05)
     ratio = at.ood_loss / at.zero_ood
     ratio.attrs = {"long_name": "OOD risk over that of zero"}
     plot.curve(right, ratio, "step", hue="features", log="x")
@@ -219,21 +220,16 @@ def draw_attention(ds: xr.Dataset):
 # ------------------------------------------------------------------------------ other cures
 
 
-def draw_cases(*series: tuple[str, str, str]):
-    """Points by a labelled axis: (probe, label, axis) of one panel each mode."""
-
-    def draw(ds: xr.Dataset):
-        fig, axes = plot.figure(1, ds.sizes["features"], title=ds.attrs["says"].rstrip("."))
-        for ax, f in zip(axes, ds.features.values, strict=True):
-            here = ds.sel(features=f)
-            for name, words, along in series:
-                y = end(here[name]) if "step" in here[name].dims else here[name]
-                plot.curve(ax, y, along, label=words, line=False, log="y")
-            ax.set_ylabel("risk")
-            ax.set_title(str(f))
-        return fig
-
-    return draw
+def draw_more(ds: xr.Dataset):
+    fig, axes = plot.figure(1, 2, title="More width, samples or steps")
+    for ax, f in zip(axes, ds.features.values, strict=True):
+        here = ds.sel(features=f)
+        plot.curve(ax, end(here.ood_loss), "more", label="OOD", line=False, log="y")
+        plot.curve(ax, here.zero_ood, "more", label="OOD, zero", line=False, log="y")
+        plot.curve(ax, end(here.test_loss), "more", label="ID", line=False, log="y")
+        ax.set(ylabel="risk", xlabel="more of")
+        ax.set_title(str(f))
+    return fig
 
 
 def draw_expressivity(ds: xr.Dataset):
