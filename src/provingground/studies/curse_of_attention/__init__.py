@@ -7,8 +7,9 @@ from . import experiments, local, model, remedies, series, theory
 STUDY = Study(
     name="curse_of_attention",
     title="The curse of attention in next-step prediction",
-    cite="Y. Ke, Y. Liang, Z. Shi, Z. Song, C. Yang, Curse of attention: a kernel-based perspective "
-    "for why transformers fail to generalize on time series forecasting and beyond, 2024",
+    cite="Y. Ke, Y. Liang, Z. Shi, Z. Song, C. Yang, Curse of attention: a kernel-based "
+    "perspective for why transformers fail to generalize on time series forecasting and "
+    "beyond, 2024",
     simulators={
         "descent": Simulator(
             model.Config, model.simulate, model.Probes, says="the paper's network and training"

@@ -45,7 +45,7 @@ def gradient(
 
 
 def simulate_local(cfg: Local, key: Key[Array, ""]) -> LocalProbes:
-    """One small step of descent on $W$; does $S_{ii}$ rise where $\\langle G_i, W_V^\\top X_i\\rangle<0$?"""
+    r"""One small step on $W$; does $S_{ii}$ rise where $\langle G_i, W_V^\top X_i\rangle < 0$?"""
     length, d = cfg.tokens, cfg.dim
     z = normal(stream(key, "data"), (cfg.draws, 2 * length + 2 * d, d))
 

@@ -17,6 +17,7 @@ ALL_MODES = MODES | {"unit_uniform": {"mode": UNIFORM}}
 GAMMAS = {"mix": MODES["mix"]} | {
     rf"unit, $\gamma = {g}$": {"mode": UNIT, "gamma": g} for g in (0.2, 0.5, 0.7, 0.9)
 }
+QUICK_GAMMAS = {k: v for k, v in GAMMAS.items() if v.get("gamma") != 0.7}
 WEAK = r"unit, $\gamma = 0.2$"
 
 

@@ -156,7 +156,7 @@ def initial(cfg: Config, key: Key[Array, ""]) -> tuple[Float[Array, "m"], Float[
 
 
 def residual_linear(v: Float[Array, "d"], x: Float[Array, "n d"]) -> Float[Array, "n"]:
-    r"""Definition 6.2, $\langle w, x - x_d 1\rangle + x_d$, for its first $d-1$ weights $v_{<d}$."""
+    r"""Definition 6.2, $\langle w, x - x_d 1\rangle + x_d$, for weights $v_{<d}$."""
     return (x - x[:, -1:]) @ v + x[:, -1]
 
 
@@ -180,7 +180,7 @@ def gradient(
     y: Float[Array, "n"],
     exists: Bool[Array, "n"],
 ) -> Float[Array, "m"]:
-    r"""Lemma E.5: $\partial L/\partial w_r = \frac{a_r}{\sqrt m}\sum_i (F_i - y_i) x_{i,d} v_{i,r}$."""
+    r"""Lemma E.5: $\partial_{w_r} L = \frac{a_r}{\sqrt m}\sum_i (F_i - y_i) x_{i,d} v_{i,r}$."""
     g, v, _ = attend(w, x)
     residual = jnp.where(exists, g @ a / len(w) ** 0.5 - y, 0.0)
     return a / len(w) ** 0.5 * ((residual * x[:, -1]) @ v)
@@ -225,7 +225,7 @@ def draw(cfg: Config, key: Key[Array, ""]) -> Data:
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
-    r"""Full-batch descent on $L = \frac12\sum_i (f(x_i) - y_i)^2$ with the gradient of Lemma E.5."""
+    r"""Full-batch descent on $L = \frac12\sum_i (f(x_i) - y_i)^2$, gradient by Lemma E.5."""
     data = draw(cfg, key)
     w_0, a = initial(cfg, key)
     at, x, y, exists = log_steps(cfg.steps, cfg.record), data.x, data.y, data.exists

@@ -31,7 +31,7 @@ def build(
 ) -> tuple[Float[Array, "N N"], Float[Array, "N"]]:
     r"""$\mathcal A$ and $\mathcal C$ with features `p`, for any $\mathcal B$.
 
-    The loop is closed, $h_{k+1} = (\mathcal A + \mathcal{BC}^\top) h_k$, so $P_k = M^{k-1}\mathcal C$
+    The loop is closed, $h_{k+1} = (\mathcal A + \mathcal{BC}^\top) h_k$: $P_k = M^{k-1}\mathcal C$
     with $M = (\mathcal A + \mathcal{BC}^\top)^\top$: a Krylov sequence. $\mathcal C = P_1$, and
     $M$ takes each feature to the next (the first d are orthonormal, so their inverse is the
     transpose; in their basis $M$ is a companion matrix).

@@ -29,7 +29,7 @@ def printed_coefs(tokens: int) -> np.ndarray:
 
 
 def longest_next(tokens: Any) -> Any:
-    r"""$\|P_{d+1}\| \le \sqrt{(d-1)^2+1}/d < 1$ under Properties 2 and 3: Property 1 cannot hold."""
+    r"""$\|P_{d+1}\| \le \sqrt{(d-1)^2+1}/d < 1$ by Properties 2 and 3: Property 1 cannot hold."""
     return np.sqrt((tokens - 1) ** 2 + 1) / tokens
 
 
@@ -61,8 +61,8 @@ def zero_ood_risk(core: Any, norm: Any, noise: Any) -> Any:
 
 
 def last_ood_risk(core: Any, norm: Any, noise: Any) -> Any:
-    r"""$(1 + \|c\|^2)[1 - \frac{\sin2\alpha}{2\alpha}] + 2\|c\|[\frac{\sin\alpha}\alpha - \cos\alpha]
-    + 2\sigma^2$."""
+    r"""$(1+\|c\|^2)[1 - \frac{\sin2\alpha}{2\alpha}]
+    + 2\|c\|[\frac{\sin\alpha}\alpha - \cos\alpha] + 2\sigma^2$."""
     alpha = wedge(core, norm)
     square = (1 + norm**2) * (1 - np.sinc(2 * alpha / np.pi))
     return square + 2 * norm * (np.sinc(alpha / np.pi) - np.cos(alpha)) + 2 * noise**2
@@ -87,8 +87,8 @@ def linear_risk(c: Any, v: Any, noise: Any, ood: bool = False) -> float:
 
 
 def linear_risk_at_c(norm: Any, noise: Any) -> Any:
-    r"""Proposition 6.3(2), corrected: $w^*_{<d} = c_{<d}$ has risk $\sigma^2(1+\|c\|^2)$, ID and OOD,
-    if $\sum_k c_k = 1$."""
+    r"""Proposition 6.3(2), corrected: $w^*_{<d} = c_{<d}$ has risk $\sigma^2(1+\|c\|^2)$, ID and
+    OOD, if $\sum_k c_k = 1$."""
     return noise**2 * (1 + norm**2)
 
 
@@ -116,7 +116,7 @@ def attention_limits(tokens: Any) -> tuple[Any, Any]:
 
 
 def attend(w: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
-    r"""$\phi'$ and $\phi''$ of $\phi(\beta) = \log\sum_k e^{\beta x_k}$ at $\beta = x_d w$; (n, m)."""
+    r"""$\phi'$ and $\phi''$ of $\phi(\beta) = \log\sum_k e^{\beta x_k}$ at $\beta = x_d w$."""
     w, x = np.atleast_1d(np.asarray(w, float)), np.atleast_2d(np.asarray(x, float))
     logits = x[:, -1, None, None] * w[None, :, None] * x[:, None, :]
     s = np.exp(logits - logits.max(axis=-1, keepdims=True))
@@ -137,7 +137,7 @@ def pairs_ordered(w_plus: Any, w_minus: Any) -> bool:
 
 @cache
 def typical_kernel(samples: int, tokens: int, noise: float) -> tuple[float, float, float]:
-    r"""$\lambda_{\min}$, $\lambda_{\max}$ of $H(0)$ at infinite width, and $v_{\min}$, for one draw.
+    r"""$\lambda_{\min}$, $\lambda_{\max}$ of $H(0)$ at infinite width, and $v_{\min}$: one draw.
 
     $E_w v_i v_j$ by Gauss-Hermite quadrature. $\lambda_{\min}$ can only fall with n (interlacing).
     """
@@ -185,7 +185,9 @@ def conditions(cfg: Any) -> tuple[Condition, ...]:
             "Lemma 5.1, radius", first_move(lr, n, core, spread, m), "<=", radius,
             "R ≤ λ/(n poly): the first step alone",
         ),
-        Condition("Lemma H.1, width", m, ">=", n**7 * d**2 * poly / smallest**3, "m ≥ λ⁻³n⁷d² poly"),
+        Condition(
+            "Lemma H.1, width", m, ">=", n**7 * d**2 * poly / smallest**3, "m ≥ λ⁻³n⁷d² poly"
+        ),
         Condition("Lemma H.1, step", lr, "<=", smallest / (n**4 * d * poly), "η ≤ λn⁻⁴d⁻¹/poly"),
         Condition("Lemma H.4, width", m, ">=", n**7 * poly / smallest**2, "m ≥ λ⁻²n⁷ poly"),
         Condition(
