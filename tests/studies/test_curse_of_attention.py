@@ -260,12 +260,9 @@ def test_samples_that_do_not_exist_do_not_count(double):
 
 
 def test_the_typical_kernel_is_that_of_wide_networks(double):
-    found = [
-        simulate_kernel(
-            grid.typed(Config(samples=16, width=512), "float64"), seed_key("s", seed)
-        ).kernel_max
-        for seed in range(8)
-    ]
+    cfg = grid.typed(Config(samples=16, width=512), "float64")
+    one = jit(simulate_kernel)
+    found = [one(cfg, seed_key("s", seed)).kernel_max for seed in range(8)]
     _, typical, _ = theory.typical_kernel(16, 8, 0.1)
     assert np.median(found) == pytest.approx(typical, rel=0.7)
     smallest = [theory.typical_kernel(n, 8, 0.1)[0] for n in (2, 4, 8, 16, 64)]

@@ -559,7 +559,7 @@ REMEDIES = Experiment(
     },
     simulator="scalar",
     seeds=8,
-    quick={"width": 16, "steps": 200, "test_samples": 1000, "seeds": 3},
+    quick={"width": 16, "steps": 200, "test_samples": 1000, "seeds": 4},
     claims=(
         Claim(
             "no_help",

@@ -163,11 +163,10 @@ def residual_linear(v: Float[Array, "d"], x: Float[Array, "n d"]) -> Float[Array
 def fit_linear(
     x: Float[Array, "n d"], y: Float[Array, "n"], exists: Bool[Array, "n"]
 ) -> Float[Array, "d"]:
-    """The residual linear network that descent converges to: least squares."""
+    """The residual linear network that descent from zero converges to: least squares."""
     rows = jnp.where(exists[:, None], x - x[:, -1:], 0.0)[:, :-1]
-    gram = rows.T @ rows
-    small = 1e-6 * jnp.trace(gram) * jnp.eye(len(gram))  # fewer samples than weights
-    return jnp.append(jnp.linalg.solve(gram + small, rows.T @ (y - x[:, -1])), 0.0)
+    target = jnp.where(exists, y - x[:, -1], 0.0)
+    return jnp.append(jnp.linalg.lstsq(rows, target, rcond=1e-4)[0], 0.0)
 
 
 # --------------------------------------------------------------------------- training

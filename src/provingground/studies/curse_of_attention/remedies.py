@@ -64,6 +64,17 @@ def train(cfg: Any, data: Data, network: Any, weights: Any, rule: Any) -> Remedy
     )
 
 
+def adam(rate: Any, decay: Any = 0.0) -> optax.GradientTransformation:
+    """optax's AdamW, which mixes integers and floats: strict promotion would refuse it."""
+    rule = optax.adamw(rate, weight_decay=decay)
+
+    def update(grads: Any, memory: Any, w: Any = None) -> tuple[Any, Any]:
+        with jax.numpy_dtype_promotion("standard"):
+            return rule.update(grads, memory, w)
+
+    return optax.GradientTransformation(rule.init, update)
+
+
 # ------------------------------------------------------- variants of the paper's own network
 
 
@@ -104,14 +115,14 @@ def simulate_scalar(cfg: Scalar, key: Key[Array, ""]) -> RemedyProbes:
 
     h = tangent(data.x, attend(w_0, data.x)[1], data.exists)
     lr = cfg.lr / by_lane(jnp.linalg.eigvalsh, h)[-1]
-    adam = optax.adamw(cfg.rate, weight_decay=cfg.decay)
+    other_rule = adam(cfg.rate, cfg.decay)
 
     def update(grads: Any, memory: Any, w: Any = None) -> tuple[Any, Any]:
-        moved, memory = adam.update(grads, memory, w)
+        moved, memory = other_rule.update(grads, memory, w)
         chosen = jax.tree.map(lambda m, g: jnp.where(cfg.adam > 0, m, -lr * g), moved, grads)
         return chosen, memory
 
-    rule = optax.GradientTransformation(adam.init, update)
+    rule = optax.GradientTransformation(other_rule.init, update)
     return train(cfg, data, network, start, rule)
 
 
@@ -154,7 +165,7 @@ def simulate_head(cfg: Head, key: Key[Array, ""]) -> RemedyProbes:
         logits = blocks.scores(turned[-1], turned[:-1]) + blocks.linear_decay(d, cfg.slope)
         return blocks.attention(logits + masked, e @ p.w_v)
 
-    return train(cfg, data, network, start, optax.adam(cfg.rate))
+    return train(cfg, data, network, start, adam(cfg.rate))
 
 
 # ------------------------------------------------------------------------------ the table
