@@ -301,7 +301,8 @@ def simulate_kernel(cfg: Config, key: Key[Array, ""]) -> KernelProbes:
     w, _ = initial(cfg, key)
     spread = jnp.where(exists, x.var(axis=1), jnp.inf).min()
     h = tangent(x, attend(w, x)[1], exists)
-    return KernelProbes(*by_lane(kernels.extremes, h, exists), spread)
+    smallest, largest = by_lane(kernels.extremes, h, exists)
+    return KernelProbes(smallest, largest, spread)
 
 
 # ------------------------------------------------------------- what attention can express

@@ -68,9 +68,9 @@ def adam(rate: Any, decay: Any = 0.0) -> optax.GradientTransformation:
     """optax's AdamW, which mixes integers and floats: strict promotion would refuse it."""
     rule = optax.adamw(rate, weight_decay=decay)
 
-    def update(grads: Any, memory: Any, w: Any = None) -> tuple[Any, Any]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         with jax.numpy_dtype_promotion("standard"):
-            return rule.update(grads, memory, w)
+            return rule.update(updates, state, params)
 
     return optax.GradientTransformation(rule.init, update)
 
@@ -117,10 +117,10 @@ def simulate_scalar(cfg: Scalar, key: Key[Array, ""]) -> RemedyProbes:
     lr = cfg.lr / by_lane(jnp.linalg.eigvalsh, h)[-1]
     other_rule = adam(cfg.rate, cfg.decay)
 
-    def update(grads: Any, memory: Any, w: Any = None) -> tuple[Any, Any]:
-        moved, memory = other_rule.update(grads, memory, w)
-        chosen = jax.tree.map(lambda m, g: jnp.where(cfg.adam > 0, m, -lr * g), moved, grads)
-        return chosen, memory
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        moved, state = other_rule.update(updates, state, params)
+        chosen = jax.tree.map(lambda m, g: jnp.where(cfg.adam > 0, m, -lr * g), moved, updates)
+        return chosen, state
 
     rule = optax.GradientTransformation(other_rule.init, update)
     return train(cfg, data, network, start, rule)
