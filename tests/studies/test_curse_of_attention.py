@@ -180,9 +180,9 @@ def test_the_gradient_is_that_of_autodiff_and_of_finite_differences(double):
 def test_the_kernel_is_that_of_the_jacobian(double):
     x, _, w, a, exists = sample()
     j = kernels.jacobian(lambda w, x: network(w, a, x[None])[0], w, x)
-    h = tangent(x, attend(w, x)[1], jnp.ones(6, bool))
+    h = tangent(x, attend(w, x)[1], a, jnp.ones(6, bool))
     np.testing.assert_allclose(h, j @ j.T, rtol=1e-9, atol=1e-13)
-    masked = tangent(x, attend(w, x)[1], exists)
+    masked = tangent(x, attend(w, x)[1], a, exists)
     assert float(jnp.abs(masked[-1]).max()) == 0
     np.testing.assert_allclose(masked[:-1, :-1], h[:-1, :-1])
 
@@ -257,6 +257,16 @@ def test_samples_that_do_not_exist_do_not_count(double):
     more = train(simulate_kernel, samples=16, **wide)
     assert more.kernel_min < kernel.kernel_min  # interlacing
     assert more.kernel_max > kernel.kernel_max
+
+
+def test_neurons_that_do_not_exist_do_not_count(double):
+    """Eight neurons are laid out for 256; alone they are another program of the same numbers."""
+    padded = train(samples=20)
+    cfg = grid.typed(Config(**(TINY | dict(samples=20))), "float64")
+    object.__setattr__(cfg, "_sizes", (("samples", 20), ("width", 8)))
+    alone = jit(simulate)(cfg, seed_key("s", 0))
+    for name, value in vars(alone).items():
+        np.testing.assert_allclose(getattr(padded, name), value, rtol=1e-9, err_msg=name)
 
 
 def test_the_typical_kernel_is_that_of_wide_networks(double):

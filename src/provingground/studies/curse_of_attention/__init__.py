@@ -29,7 +29,7 @@ STUDY = Study(
             "the tangent kernel at the start",
         ),
         "ridge": Simulator(
-            model.Config,
+            model.Ridge,
             model.simulate_ridge,
             model.RidgeProbes,
             "float64",

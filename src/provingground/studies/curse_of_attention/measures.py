@@ -126,7 +126,9 @@ def floored(ds: xr.Dataset) -> xr.DataArray:
 
 def draw_spectrum(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Smallest eigenvalue of the tangent kernel")
-    plot.curve(ax, floored(ds), "samples", label="measured", log="y")
+    logs = [stats.mean(np.log(floored(ds).sel(samples=n))) for n in ds.samples.values]
+    ax.set_ylabel(plot.label(ds.kernel_min))
+    plot.curve(ax, np.exp(logs).tolist(), ds.samples, label="geometric mean", log="y")
     n = ds.samples.values
     typical = [theory.typical_kernel(int(k), Config().tokens, Config().noise)[0] for k in n]
     plot.theory_curve(ax, n, typical, "infinite width, one draw")
@@ -138,26 +140,32 @@ LATE = 60  # steps at which widths are compared
 
 def near(y: xr.DataArray, step: int = LATE) -> xr.DataArray:
     """The recorded step nearest to one."""
-    return y.isel(step=int(abs(y.step - step).argmin()), drop=True)
+    return y.isel(step=int(np.argmin(abs(y.step.values - step))), drop=True)
+
+
+def loss_left(ds: xr.Dataset) -> Estimate:
+    """Training loss at the end over that at the start, all widths together."""
+    return stats.paired_ratio(end(ds.train_loss), ds.train_loss.isel(step=0, drop=True))
 
 
 def lazy_ratio(ds: xr.Dataset) -> Estimate:
-    """Training loss over that of the frozen kernel, at the largest width."""
+    """Training loss over that of the frozen kernel, at the largest width after 60 steps."""
     at = ds.isel(width=-1)
     return stats.paired_ratio(near(at.train_loss), near(at.lazy_loss))
 
 
 def draw_drift(ds: xr.Dataset):
     fig, (left, middle, right) = plot.figure(1, 3, title="Lazy training")
-    radius, drift = near(ds.radius), near(ds.drift)
-    for y, name in ((radius, "radius"), (drift, "drift")):
-        y.attrs = ds[name].attrs
-    fit = stats.power_law(radius, "width")
-    plot.law(left, radius, "width", fit=fit, predicted=-0.5, label="measured")
-    plot.law(middle, drift, "width", fit=stats.power_law(drift, "width"), label="measured")
+    here = ds.sel(samples=64)
+    for ax, name, predicted in ((left, "radius", -0.5), (middle, "drift", None)):
+        y = near(here[name]).assign_attrs(ds[name].attrs)
+        fit = stats.power_law(y, "width")
+        plot.law(ax, y, "width", fit=fit, predicted=predicted, label=f"$n = 64$, {LATE} steps")
     at = ds.isel(width=-1, step=slice(1, None))
-    plot.curve(right, at.train_loss, "step", label=f"$m = {int(at.width)}$", log="xy")
-    plot.theory_curve(right, at.step, at.lazy_loss.mean("seed"), "frozen kernel")
+    plot.curve(right, at.train_loss, "step", hue="samples", log="xy")
+    for n in ds.samples.values:
+        lazy = at.lazy_loss.sel(samples=n).mean("seed")
+        plot.theory_curve(right, at.step, lazy, f"frozen kernel, $m = {int(at.width)}$")
     return fig
 
 
@@ -170,6 +178,14 @@ def draw_direction(ds: xr.Dataset):
     plot.curve(left, at.direction, "step", hue="features", log="x")
     plot.curve(right, at.ordered, "step", hue="features", log="x")
     return fig
+
+
+def sign_where_ordered(ds: xr.Dataset) -> Estimate:
+    """Share of test points with f x_d >= 0 at the steps at which all pairs are in order."""
+    late = ds.isel(step=slice(1, None))  # at the start f = 0
+    ordered = late.ordered == 1
+    both = [y.where(ordered) for y in (late.same_sign, late.ood_same_sign)]
+    return stats.mean(xr.concat(both, "which").mean(["which", "features", "step"]))
 
 
 def all_times(ds: xr.Dataset, init_scale: float) -> xr.DataArray:
@@ -221,20 +237,26 @@ def draw_attention(ds: xr.Dataset):
 # ------------------------------------------------------------------------------ other cures
 
 
+def over_zero_late(ds: xr.Dataset) -> Estimate:
+    """Smallest ratio to the OOD risk of zero, from a tenth of the training on."""
+    late = early(ds.ood_loss, float(ds.step[-1]) / 10, np.inf)
+    return everywhere(stats.paired_ratio, "low", late, ds.zero_ood)
+
+
 def draw_more(ds: xr.Dataset):
     fig, axes = plot.figure(1, 2, title="More width, samples or steps")
+    at = ds.isel(step=slice(1, None))
     for ax, f in zip(axes, ds.features.values, strict=True):
-        here = ds.sel(features=f)
-        plot.curve(ax, end(here.ood_loss), "more", label="OOD", line=False, log="y")
-        plot.curve(ax, here.zero_ood, "more", label="OOD, zero", line=False, log="y")
-        plot.curve(ax, end(here.test_loss), "more", label="ID", line=False, log="y")
-        ax.set(ylabel="risk", xlabel="more of")
+        here = at.sel(features=f)
+        plot.curve(ax, here.ood_loss, "step", hue="more", log="xy")
+        zero = [float(here.zero_ood.mean())] * here.step.size
+        plot.theory_curve(ax, here.step, zero, "zero predictor")
         ax.set_title(str(f))
     return fig
 
 
 def draw_expressivity(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="The best measure over neurons, fitted in distribution")
+    fig, (ax,) = plot.figure(title="The best measure over neurons")
     for name, words in (
         ("test_loss", "ID"),
         ("zero_loss", "ID, zero"),

@@ -23,8 +23,8 @@ class Config:
     """The paper prints no numbers; these are ours."""
 
     tokens: int = par(8, "d", "length of the series", low=3)
-    samples: int = par(64, "n", "training samples", low=2, value=True, pad=16)
-    width: int = par(256, "m", "neurons (in pairs)", low=2)
+    samples: int = par(64, "n", "training samples", low=2, value=True, pad=64)
+    width: int = par(256, "m", "neurons (in pairs)", low=2, value=True, pad=256)
     noise: float = par(0.1, r"\sigma", "noise s.d.", low=0)
     mode: int = par(
         MIX, "c", "next feature: 0 mix, 1 unit, 2 unit_uniform", low=0, high=2, value=True
@@ -146,13 +146,20 @@ def network(
     w: Float[Array, "m"], a: Float[Array, "m"], x: Float[Array, "n d"]
 ) -> Float[Array, "n"]:
     r"""$f(x) = m^{-1/2} \sum_r a_r \langle\mathrm{softmax}(x_d w_r x), x\rangle$."""
-    return attend(w, x)[0] @ a / len(w) ** 0.5
+    return attend(w, x)[0] @ read_out(a)
+
+
+def read_out(a: Float[Array, "m"]) -> Float[Array, "m"]:
+    r"""$a_r/\sqrt m$. Neurons that do not exist have $a_r = 0$, the others $a_r = \pm1$."""
+    return a / jnp.linalg.norm(a)
 
 
 def initial(cfg: Config, key: Key[Array, ""]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
     r"""$w_r(0)$ normal, in pairs with $a = \pm1$: the output starts at zero, as assumed."""
-    w = cfg.init_scale * normal(stream(key, "init"), (cfg.width // 2,))
-    return jnp.tile(w, 2), jnp.repeat(jnp.array([1.0, -1.0]), cfg.width // 2)
+    pairs = size(cfg, "width") // 2
+    w = cfg.init_scale * normal(stream(key, "init"), (pairs,))
+    plus = jnp.where(jnp.arange(pairs, dtype=jnp.int32) < cfg.width // 2, 1.0, 0.0)
+    return jnp.tile(w, 2), jnp.concatenate([plus, -plus])
 
 
 def residual_linear(v: Float[Array, "d"], x: Float[Array, "n d"]) -> Float[Array, "n"]:
@@ -181,16 +188,16 @@ def gradient(
 ) -> Float[Array, "m"]:
     r"""Lemma E.5: $\partial_{w_r} L = \frac{a_r}{\sqrt m}\sum_i (F_i - y_i) x_{i,d} v_{i,r}$."""
     g, v, _ = attend(w, x)
-    residual = jnp.where(exists, g @ a / len(w) ** 0.5 - y, 0.0)
-    return a / len(w) ** 0.5 * ((residual * x[:, -1]) @ v)
+    residual = jnp.where(exists, g @ read_out(a) - y, 0.0)
+    return read_out(a) * ((residual * x[:, -1]) @ v)
 
 
 def tangent(
-    x: Float[Array, "n d"], v: Float[Array, "n m"], exists: Bool[Array, "n"]
+    x: Float[Array, "n d"], v: Float[Array, "n m"], a: Float[Array, "m"], exists: Bool[Array, "n"]
 ) -> Float[Array, "n n"]:
     r"""$H_{ij} = \frac1m x_{i,d} x_{j,d} \sum_r v_{i,r} v_{j,r}$, zero for what does not exist."""
     return kernels.tangent_kernel(
-        jnp.where(exists[:, None], x[:, -1:] * v, 0.0) / v.shape[1] ** 0.5
+        jnp.where(exists[:, None], x[:, -1:] * v, 0.0) * read_out(a)[None, :]
     )
 
 
@@ -198,8 +205,9 @@ def mean_square(values: Float[Array, "n"]) -> Float[Array, ""]:
     return jnp.mean(values**2)
 
 
-def share(holds: Bool[Array, "n"]) -> Float[Array, ""]:
-    return jnp.mean(holds, dtype=float)
+def share(holds: Bool[Array, "n"], of: Bool[Array, "n"] | None = None) -> Float[Array, ""]:
+    """The share of True, of those that exist."""
+    return jnp.mean(holds, dtype=float, where=of)
 
 
 class Data(eqx.Module):
@@ -228,7 +236,8 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     data = draw(cfg, key)
     w_0, a = initial(cfg, key)
     at, x, y, exists = log_steps(cfg.steps, cfg.record), data.x, data.y, data.exists
-    h_0 = tangent(x, attend(w_0, x)[1], exists)
+    neurons = a != 0
+    h_0 = tangent(x, attend(w_0, x)[1], a, exists)
     # Lane by lane: batches of LAPACK calls share a pool of threads, and two calls block it.
     values, vectors = by_lane(jnp.linalg.eigh, h_0)
     fitted = by_lane(fit_linear, x, y, exists)
@@ -238,20 +247,20 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
 
     def measure(w: Float[Array, "m"]) -> dict[str, Float[Array, ""]]:
         g, v, s_d = attend(w, points)
-        f, f_in, f_out = jnp.split(g @ a / len(w) ** 0.5, ends)
+        f, f_in, f_out = jnp.split(g @ read_out(a), ends)
         pairs, silent = w.reshape(2, -1), ((a < 0) & (w < 0)).astype(w.dtype)
         attention = jnp.mean(s_d[ends[0] : ends[1]] @ silent) / jnp.maximum(silent.sum(), 1.0)
         return dict(
             train_loss=jnp.sum(jnp.where(exists, f - y, 0.0) ** 2) / 2,
             test_loss=mean_square(f_in - data.y_in),
             ood_loss=mean_square(f_out - data.y_out),
-            direction=share(jnp.sign(w - w_0) == a),
-            sign=share(jnp.sign(w) == a),
-            ordered=share(pairs[0] >= pairs[1]),
+            direction=share(jnp.sign(w - w_0) == a, neurons),
+            sign=share(jnp.sign(w) == a, neurons),
+            ordered=share(pairs[0] >= pairs[1], neurons[: len(a) // 2]),
             same_sign=share(f_in * data.x_in[:, -1] >= 0),
             ood_same_sign=share(f_out * data.x_out[:, -1] >= 0),
             radius=jnp.abs(w - w_0).max(),
-            drift=kernels.drift(tangent(x, v[: len(x)], exists), h_0),
+            drift=kernels.drift(tangent(x, v[: len(x)], a, exists), h_0),
             attention=cfg.tokens * attention,
         )
 
@@ -298,14 +307,21 @@ def simulate_kernel(cfg: Config, key: Key[Array, ""]) -> KernelProbes:
     c, cols = next_coefs(cfg, key), 2 * cfg.tokens + 1
     x, _ = series(c, normal(stream(key, "data"), (size(cfg, "samples"), cols)), cfg.noise)
     exists = mask(cfg, "samples")
-    w, _ = initial(cfg, key)
+    w, a = initial(cfg, key)
     spread = jnp.where(exists, x.var(axis=1), jnp.inf).min()
-    h = tangent(x, attend(w, x)[1], exists)
+    h = tangent(x, attend(w, x)[1], a, exists)
     smallest, largest = by_lane(kernels.extremes, h, exists)
     return KernelProbes(smallest, largest, spread)
 
 
 # ------------------------------------------------------------- what attention can express
+
+
+@config
+class Ridge(Config):
+    """Data as above, and a grid of weights in place of a training."""
+
+    points: int = par(51, "m", "weights on the grid", low=2)
 
 
 class RidgeProbes(eqx.Module):
@@ -315,16 +331,16 @@ class RidgeProbes(eqx.Module):
     zero_ood: Float[Array, ""] = probe("OOD risk of the zero predictor")
 
 
-def simulate_ridge(cfg: Config, key: Key[Array, ""]) -> RidgeProbes:
-    r"""The best $\int g(w; x)\,d\mu(w)$ over signed measures on `width` points $|w| \le 30$.
+def simulate_ridge(cfg: Ridge, key: Key[Array, ""]) -> RidgeProbes:
+    r"""The best $\int g(w; x)\,d\mu(w)$ over signed measures on `points` points $|w| \le 30$.
 
     Ridge regression in distribution: what is left is not a matter of training.
     """
     data = draw(cfg, key)
-    w = jnp.sinh(jnp.linspace(-1.0, 1.0, cfg.width) * jnp.arcsinh(30.0))  # denser near zero
+    w = jnp.sinh(jnp.linspace(-1.0, 1.0, cfg.points) * jnp.arcsinh(30.0))  # denser near zero
     g = jnp.where(data.exists[:, None], attend(w, data.x)[0], 0.0)
     n = jnp.sum(data.exists).astype(g.dtype)
-    gram = g.T @ g / n + 1e-3 * jnp.eye(cfg.width)
+    gram = g.T @ g / n + 1e-3 * jnp.eye(cfg.points)
     mu = by_lane(jnp.linalg.solve, gram, g.T @ jnp.where(data.exists, data.y, 0.0) / n)
     return RidgeProbes(
         mean_square(attend(w, data.x_in)[0] @ mu - data.y_in),

@@ -82,6 +82,7 @@ def adam(rate: Any, decay: Any = 0.0) -> optax.GradientTransformation:
 class Scalar(Config):
     """The paper's network and what may be added to it."""
 
+    width: int = par(64, "m", "neurons (in pairs)", low=2)
     adam: float = par(1.0, "U", "Adam (1) or gradient descent (0)", low=0)
     rate: float = par(0.02, r"\eta_A", "step size of Adam", low=0)
     decay: float = par(0.0, r"\lambda_w", "weight decay", low=0)
@@ -113,7 +114,7 @@ def simulate_scalar(cfg: Scalar, key: Key[Array, ""]) -> RemedyProbes:
         g = blocks.differential(logits, x[-1] * jnp.outer(p.other, x), cfg.second * p.share, values)
         return (a_0 + cfg.read_out * p.a) @ g / len(g) ** 0.5 + cfg.skip * x[-1]
 
-    h = tangent(data.x, attend(w_0, data.x)[1], data.exists)
+    h = tangent(data.x, attend(w_0, data.x)[1], a_0, data.exists)
     lr = cfg.lr / by_lane(jnp.linalg.eigvalsh, h)[-1]
     other_rule = adam(cfg.rate, cfg.decay)
 
@@ -175,7 +176,7 @@ SCALAR: dict[str, dict[str, Any]] = {
     "Adam": {},
     "Adam, weight decay": {"decay": 0.01},
     "trained $a$": {"read_out": 1.0},
-    "minus second": {"second": 1.0},
+    "differential": {"second": 1.0},
     "$+x_d$": {"skip": 1.0},
     "position bias": {"position": 1.0},
 }
