@@ -1,4 +1,5 @@
 import math
+from functools import cache
 from typing import Any
 
 import jax
@@ -41,6 +42,7 @@ MODES = [(MIX, 0.5), (UNIT, 0.5), (UNIT, 0.8), (UNIFORM, 0.3)]
 each_mode = pytest.mark.parametrize(("mode", "gamma"), MODES)
 
 
+@cache  # counts are padded, so most trainings below share a program
 def jit(function):
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
@@ -250,7 +252,7 @@ def test_weights_first_move_towards_their_read_out(double):
 
 def test_samples_that_do_not_exist_do_not_count(double):
     """Six samples are laid out for sixteen, which all exist in the other training."""
-    wide = dict(width=256)
+    wide = dict(width=200)
     few, kernel = train(samples=6, **wide), train(simulate_kernel, samples=6, **wide)
     np.testing.assert_allclose(few.kernel_max, kernel.kernel_max, rtol=1e-9)
     assert kernel.kernel_min > 0

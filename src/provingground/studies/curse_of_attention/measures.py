@@ -126,9 +126,10 @@ def floored(ds: xr.Dataset) -> xr.DataArray:
 
 def draw_spectrum(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Smallest eigenvalue of the tangent kernel")
-    logs = [stats.mean(np.log(floored(ds).sel(samples=n))) for n in ds.samples.values]
+    logs = xr.apply_ufunc(np.log, floored(ds))
+    means = [stats.mean(logs.sel(samples=n)) for n in ds.samples.values]
     ax.set_ylabel(plot.label(ds.kernel_min))
-    plot.curve(ax, np.exp(logs).tolist(), ds.samples, label="geometric mean", log="y")
+    plot.curve(ax, np.exp(means).tolist(), ds.samples, label="geometric mean", log="y")
     n = ds.samples.values
     typical = [theory.typical_kernel(int(k), Config().tokens, Config().noise)[0] for k in n]
     plot.theory_curve(ax, n, typical, "infinite width, one draw")
@@ -184,8 +185,8 @@ def sign_where_ordered(ds: xr.Dataset) -> Estimate:
     """Share of test points with f x_d >= 0 at the steps at which all pairs are in order."""
     late = ds.isel(step=slice(1, None))  # at the start f = 0
     ordered = late.ordered == 1
-    both = [y.where(ordered) for y in (late.same_sign, late.ood_same_sign)]
-    return stats.mean(xr.concat(both, "which").mean(["which", "features", "step"]))
+    both = (late.same_sign + late.ood_same_sign) / 2
+    return stats.mean(both.where(ordered).mean(["features", "step"]))
 
 
 def all_times(ds: xr.Dataset, init_scale: float) -> xr.DataArray:

@@ -115,6 +115,17 @@ ASYM_DIRECTION = Experiment(
     quick={**QUICK, "features": cases(measures.QUICK_GAMMAS), "seeds": 8},
     claims=(
         Claim(
+            "first_step",
+            "all weights move towards a_r in the first step if gamma >= 0.5 (smallest share)",
+            measure=lambda ds: measures.everywhere(
+                stats.mean,
+                "low",
+                measures.early(ds.direction.drop_sel(features=measures.WEAK), 1, 1),
+            ),
+            within=(0.99, 1.01),
+            source="Lemma I.3, where F = 0",
+        ),
+        Claim(
             "early_unit",
             "all weights move towards a_r in the first 5 steps if gamma >= 0.5 (smallest share)",
             measure=lambda ds: measures.everywhere(
@@ -124,6 +135,7 @@ ASYM_DIRECTION = Experiment(
             ),
             within=(0.99, 1.01),
             source="Theorem 5.2, Lemma I.3",
+            note="At gamma = 0.5 a few weights turn by the fifth step in some seeds.",
         ),
         Claim(
             "early_mix",
