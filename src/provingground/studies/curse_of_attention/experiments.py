@@ -281,7 +281,7 @@ CASE12 = Experiment(
     figure=measures.draw_local,
 )
 
-NO_HELP = ("gradient descent", "Adam", "Adam, weight decay", "trained $a$", "differential")
+NO_HELP = ("gradient descent", "Adam", "Adam, weight decay", "trained $a$", "diff. softmax")
 
 REMEDIES = Experiment(
     "remedies",

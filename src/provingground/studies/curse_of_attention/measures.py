@@ -125,7 +125,8 @@ def floored(ds: xr.Dataset) -> xr.DataArray:
 
 
 def draw_spectrum(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Smallest eigenvalue of the tangent kernel")
+    title, seeds = "Smallest eigenvalue of the tangent kernel", ds.sizes["seed"]
+    fig, (ax,) = plot.figure(title=title, seeds=seeds)
     logs = xr.apply_ufunc(np.log, floored(ds))
     means = [stats.mean(logs.sel(samples=n)) for n in ds.samples.values]
     ax.set_ylabel(plot.label(ds.kernel_min))

@@ -176,7 +176,7 @@ SCALAR: dict[str, dict[str, Any]] = {
     "Adam": {},
     "Adam, weight decay": {"decay": 0.01},
     "trained $a$": {"read_out": 1.0},
-    "differential": {"second": 1.0},
+    "diff. softmax": {"second": 1.0},
     "$+x_d$": {"skip": 1.0},
     "position bias": {"position": 1.0},
 }
