@@ -247,7 +247,9 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
 
     def measure(w: Float[Array, "m"]) -> dict[str, Float[Array, ""]]:
         g, v, s_d = attend(w, points)
-        f, f_in, f_out = jnp.split(g @ read_out(a), ends)
+        # Pair by pair, so that the output at the start is zero without rounding.
+        f = (g[:, : len(a) // 2] - g[:, len(a) // 2 :]) @ read_out(a)[: len(a) // 2]
+        f, f_in, f_out = jnp.split(f, ends)
         pairs, silent = w.reshape(2, -1), ((a < 0) & (w < 0)).astype(w.dtype)
         attention = jnp.mean(s_d[ends[0] : ends[1]] @ silent) / jnp.maximum(silent.sum(), 1.0)
         return dict(
