@@ -330,7 +330,7 @@ REMEDIES = Experiment(
             source="section 7.2",
             expected="fails",
             note="One head gives every step a weight that is not negative, and c has negative "
-            "ones. Set after 4 pilot seeds: 3 ended near the risk of the best such weights, 1 at 0.03.",
+            "ones. Set after 4 pilot seeds: 3 ended near the best such weights, 1 at 0.03.",
             scale="paper",
         ),
         Claim(
