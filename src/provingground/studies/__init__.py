@@ -8,6 +8,7 @@ STUDIES = (
     "benign_overfitting",
     "teacher_student",
     "syntax_semantics",
+    "curse_of_attention",
 )
 SKELETON = "toy"  # what `proving new` copies; known by name, not listed
 
