@@ -298,7 +298,7 @@ REMEDIES = Experiment(
     },
     simulator="scalar",
     seeds=8,
-    quick={"width": 16, "rate": 0.02, "steps": 200, "test_samples": 1000, "seeds": 4},
+    quick={"width": 16, "steps": 200, "test_samples": 1000, "seeds": 4},
     claims=(
         Claim(
             "no_help",
@@ -321,6 +321,7 @@ REMEDIES = Experiment(
             measure=lambda ds: measures.over_zero(measures.remedy(ds, "head, learned")),
             within=(-inf, 1),
             source="section 7.2",
+            scale="paper",
         ),
         Claim(
             "positions_cure",

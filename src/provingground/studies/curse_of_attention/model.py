@@ -16,6 +16,7 @@ from provingground.study import config, mask, par, probe, size
 from provingground.train import by_lane, iterate, log_steps
 
 MIX, UNIT, UNIFORM = range(3)
+LINEAR_POINTS = 10_000  # on which w* is tested: it is compared with a formula, so more than others
 
 
 @config
@@ -223,11 +224,19 @@ class Data(eqx.Module):
     y_out: Float[Array, "test"]
 
 
+Pair = tuple[Float[Array, "n d"], Float[Array, "n"]]
+
+
+def test_pairs(cfg: Config, c: Float[Array, "d"], key: Key[Array, ""], n: int) -> tuple[Pair, Pair]:
+    """Series in and out of distribution, with their targets."""
+    z = normal(key, (n, 2 * cfg.tokens + 1))
+    return series(c, z, cfg.noise), series(c, sign_inconsistent(c, z), cfg.noise)
+
+
 def draw(cfg: Config, key: Key[Array, ""]) -> Data:
     c, cols = next_coefs(cfg, key), 2 * cfg.tokens + 1
     x, y = series(c, normal(stream(key, "data"), (size(cfg, "samples"), cols)), cfg.noise)
-    z = normal(stream(key, "test"), (cfg.test_samples, cols))
-    inside, outside = series(c, z, cfg.noise), series(c, sign_inconsistent(c, z), cfg.noise)
+    inside, outside = test_pairs(cfg, c, stream(key, "test"), cfg.test_samples)
     return Data(c, x, y, mask(cfg, "samples"), *inside, *outside)
 
 
@@ -273,9 +282,13 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         at=at,
         probe=measure,
     )
+    optimum = test_pairs(cfg, data.c, stream(key, "test/linear"), LINEAR_POINTS)
+    linear_loss, linear_ood = (mean_square(residual_linear(data.c, x) - y) for x, y in optimum)
     return Probes(
         **trace.probes,
         **baselines(data, fitted),
+        linear_loss=linear_loss,
+        linear_ood=linear_ood,
         lazy_loss=jnp.sum(lazy**2, axis=1) / 2,
         kernel_max=values[-1],
         step=trace.step,
@@ -287,7 +300,6 @@ def baselines(data: Data, fitted: Float[Array, "d"]) -> dict[str, Float[Array, "
     predictors = {
         "zero": lambda x: jnp.zeros(len(x)),
         "last": lambda x: x[:, -1],
-        "linear": lambda x: residual_linear(data.c, x),
         "fitted": lambda x: residual_linear(fitted, x),
     }
     inside = {f"{n}_loss": mean_square(f(data.x_in) - data.y_in) for n, f in predictors.items()}

@@ -136,6 +136,7 @@ ASYM_DIRECTION = Experiment(
             within=(0.99, 1.01),
             source="Theorem 5.2, Lemma I.3",
             note="At gamma = 0.5 a few weights turn by the fifth step in some seeds.",
+            scale="paper",
         ),
         Claim(
             "early_mix",
