@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from jaxtyping import Array, Float
 
+import tiny as small
 from provingground import api, grid, programs
 from provingground.grid import plan
 from provingground.keys import normal, seed_key, stream
@@ -15,6 +16,7 @@ from provingground.programs import Programs
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, Prediction, Simulator, Study
+from provingground.train import iterate
 from tiny import Config, apart_from_attrs, run, tiny
 
 
@@ -65,6 +67,29 @@ def test_values_share_a_compilation(store, compiled):
     assert len(compiled) == len(set(compiled)) == 4
 
 
+def test_sweeps_of_about_the_same_size_share_a_compilation(store, compiled):
+    study = tiny()
+    for points, seeds in ((5, 3), (8, 2), (6, 11), (7, 1), (8, 40)):
+        run(study, store, rate=list(np.linspace(0, 1, points)), count=[5], seeds=seeds)
+    assert [(wide, deep) for _, wide, deep in compiled] == [(8, 4)]
+
+
+def test_lanes_that_only_fill_up_are_not_trained(store):
+    steps = []
+
+    def counted(cfg, key):
+        def step(x, t):
+            jax.debug.callback(lambda t: steps.append(int(t)), t)
+            return x * cfg.rate
+
+        trace = iterate(step, normal(stream(key, "data"), ()), steps=4, at=[0, 4], probe=jnp.abs)
+        return small.Probes(trace.probes, trace.last, trace.step)
+
+    ds = run(tiny(how=counted), store, rate=[0.1, 0.2, 0.3], count=[5], seeds=3)
+    assert len(steps) == 9 * 4  # and not 4 points times 8 seeds
+    assert (ds["last"] != 0).all()
+
+
 def test_a_program_is_compiled_once_per_process(store, tmp_path, compiled):
     study = tiny()
     run(study, store, lanes=3)
@@ -89,7 +114,7 @@ def test_out_of_memory_halves_the_lanes(tmp_path, monkeypatch, error):
     ds = run(study, Store(tmp_path / "small"))
     assert max(widths) > 2 >= min(widths)
     xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(plain), rtol=1e-6)
-    assert {int(n) for n in plain.attrs["lanes"].split(", ")} == {9}
+    assert {int(n) for n in plain.attrs["lanes"].split(", ")} == {3}
     assert {int(n) for n in ds.attrs["lanes"].split(", ")} <= {1, 2}
 
 

@@ -28,8 +28,10 @@ from provingground.study import Study, traced
 from provingground.train import LaneMode
 
 # Lanes per call (and device) by rule. On a CPU a lane is a training of its own (see
-# `train.lanes_run`), and more lanes only share more of the drawing; on a GPU they fill the device.
-LANES: dict[LaneMode, int] = {"serial": 24, "wide": 1024}
+# `lanes.by_lane`), and more lanes only share more of the drawing; on a GPU they fill the device.
+LANES: dict[LaneMode, int] = {"serial": 32, "wide": 1024}
+WIDEST = 16  # points of a serial call
+PARTS = 8  # into which serial work is cut, if there are so many seeds, for several workers to share
 TUNE_WORTH = 30  # tune the width where the forecast is this many times the cost of tuning
 TUNE_SECONDS = 10.0
 
@@ -176,15 +178,23 @@ class Job:
         """Some points times some seeds as blocks of the chosen width."""
         if not len(rows):
             return []
+        # By the size of the whole, so that an extended sweep and stages share its programs.
+        whole = len(self.groups[number].points)
         lanes = self.lanes or chosen_lanes(self, self.groups[number].program)
-        wide = _even(len(rows), lanes)
-        if self.only is not None:  # stages of different sizes share one program
-            wide = 1 if self.mode == "serial" else _even(len(self.groups[number].points), lanes)
-        deep = _even(len(seeds), max(1, lanes // wide))
+        if self.mode == "serial":  # lanes that only fill up are free: a few widths serve all sweeps
+            fitting = 2 ** int(np.log2(lanes))
+            points = _even(whole, min(fitting, WIDEST))
+            wide = 2 ** int(np.ceil(np.log2(points)))
+            deep = fitting // wide
+            parts = -(-PARTS // -(-len(rows) // points))
+            together = min(deep, -(-len(seeds) // parts))
+        else:
+            wide = points = _even(whole, lanes)
+            deep = together = _even(len(seeds), max(1, lanes // wide))
         return [
             Block(number, some, their, wide, deep)
-            for some in _batches(rows.astype(np.int32), wide)
-            for their in _batches(seeds.astype(np.int32), deep)
+            for some in _batches(rows.astype(np.int32), points)
+            for their in _batches(seeds.astype(np.int32), together)
         ]
 
     def missing(self) -> list[Block]:
@@ -220,7 +230,7 @@ class Job:
         return Lanes(configs, seeds, block.wide, block.deep)
 
     def compute(self, block: Block) -> tuple[dict[str, np.ndarray], int]:
-        """The probes of a block, a row per cell, and how many lanes ran at once."""
+        """The probes of a block, a row per cell, and how many lanes a call had."""
         found, lanes = self.programs.call(self.groups[block.group].program, self.lanes_of(block))
         return {n: a.reshape(-1, *a.shape[2:]) for n, a in found.items()}, lanes
 
@@ -290,7 +300,7 @@ class Job:
             programs=sum(count > 0 for count in left),
             seconds=seconds,
             memory=memory,
-            lanes=max((b.wide * b.deep for b in self.blocks), default=1),
+            lanes=max((b.cells for b in self.blocks), default=1),
         )
 
     def timing(self, program: Program) -> Timing | None:

@@ -15,13 +15,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.custom_batching import custom_vmap, sequential_vmap
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int
 
 # How a batch of trainings runs: "serial" one lane after another (CPUs: each stops when it is done
 # and stays in cache), "wide" all lanes in step (GPUs). Set by the engine while it traces.
 LaneMode = Literal["serial", "wide"]
 _lane_mode: ContextVar[LaneMode] = ContextVar("lane_mode", default="wide")
+# Whether the lane that is traced exists. Serial programs are laid out for a few standard widths, so
+# that sweeps of all sizes share them; lanes that only fill up the width are skipped.
+_exists: ContextVar[Bool[Array, ""] | bool] = ContextVar("exists", default=True)
 
 # Wide lanes that stop early are packed into half the width as soon as they fit, and so on down to
 # the narrowest. Each width is compiled. Measured on an H200 with stopping times from 40 to 2000
@@ -41,6 +44,23 @@ def lanes_run(mode: LaneMode) -> Iterator[None]:
         _lane_mode.reset(token)
 
 
+@contextmanager
+def lane_exists(exists: Bool[Array, ""]) -> Iterator[None]:
+    """Within the block, what runs lane by lane runs only if this one exists."""
+    token = _exists.set(exists)
+    try:
+        yield
+    finally:
+        _exists.reset(token)
+
+
+def when(condition: Bool[Array, ""], function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)` if the condition holds, else zeros, for nothing."""
+    closed = eqx.filter_closure_convert(function, *args)  # traced once
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(closed, *args))
+    return jax.lax.cond(condition, lambda *args: closed(*args), lambda *_: zeros, *args)
+
+
 def by_lane(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)`, but where lanes are serial, batching it loops over the lanes.
 
@@ -53,7 +73,22 @@ def by_lane(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     closed = eqx.filter_closure_convert(function, *args)
     arrays, rest = eqx.partition(closed, eqx.is_array)
-    return sequential_vmap(lambda arrays, args: eqx.combine(arrays, rest)(*args))(arrays, args)
+
+    @custom_vmap
+    def lane(exists: Bool[Array, ""], arrays: Any, args: Any) -> Any:
+        return when(exists, eqx.combine(arrays, rest), *args)
+
+    @lane.def_vmap
+    def _(size: int, batched: Any, *given: Any) -> Any:
+        if not any(jax.tree.leaves(batched[1:])):  # all lanes share it
+            exists = jnp.any(given[0]) if batched[0] else given[0]
+            found = lane(exists, *given[1:])
+            return found, jax.tree.map(lambda _: False, found)
+        own, shared = eqx.partition(list(given), batched)
+        found = jax.lax.map(lambda own: lane(*eqx.combine(own, shared)), own)
+        return found, jax.tree.map(lambda _: True, found)
+
+    return lane(jnp.asarray(_exists.get()), arrays, args)
 
 
 # ---------------------------------------------------------------------------- one training

@@ -20,10 +20,10 @@ from provingground import grid
 from provingground.errors import RunError
 from provingground.grid import Point, Program
 from provingground.keys import seed_key
+from provingground.lanes import LaneMode, lane_exists, lanes_run, when
 from provingground.machine import free_memory, keep_compiled_programs, out_of_memory
 from provingground.store import Store
 from provingground.study import Study
-from provingground.train import LaneMode, lanes_run
 
 # Measured. On CPUs level 1 compiles a quarter faster than the default and runs as fast. On an
 # H200 leaving out autotuning compiles four times faster (6 s for 26 s) and runs 10% slower.
@@ -83,12 +83,12 @@ class Programs:
     memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
 
     def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
-        """Probes as (seeds, points, ...), and how many lanes were run at once.
+        """Probes as (seeds, points, ...), and how many lanes there were in a call.
 
         Lanes that do not fit into memory together are run in halves.
         """
         try:
-            return self._call(program, lanes), lanes.wide * lanes.deep
+            return self._call(program, lanes), len(lanes.seeds) * lanes.points
         except (MemoryError, jax.errors.JaxRuntimeError) as error:
             if len(lanes.seeds) * lanes.points == 1 or not out_of_memory(error):
                 raise
@@ -100,11 +100,11 @@ class Programs:
         points, seeds = lanes.points, len(lanes.seeds)
         wide, deep = self._widths(lanes)
         configs = _rows(lanes.configs, np.minimum(np.arange(wide), points - 1))
+        filled = lanes.seeds[np.minimum(np.arange(deep), seeds - 1)]
+        exists = np.outer(np.arange(deep) < seeds, np.arange(wide) < points)
         compiled = self.compiled(program, lanes)
         with grid.precision_of(program.precision):
-            found = compiled(
-                configs, lanes.seeds[np.minimum(np.arange(deep), seeds - 1)], self.data
-            )
+            found = compiled(configs, filled, exists, self.data)
         names = probe_dims(self.study.simulators[program.simulator].probes)
         return {n: np.asarray(getattr(found, n))[:seeds, :points] for n in names}
 
@@ -144,7 +144,7 @@ class Programs:
             lanes_run(self.mode),
         ):
             configs = _rows(configs, np.zeros(wide, int))
-            arguments = configs, np.zeros(deep, np.int32), self.data
+            arguments = configs, np.zeros(deep, np.int32), np.zeros((deep, wide), bool), self.data
             lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
             return lowered.compile(compiler_options=COMPILER[self.mode])
 
@@ -152,14 +152,21 @@ class Programs:
         """`simulate` for many lanes. Several devices share them, each with loops of its own."""
         simulate = self.study.simulators[program.simulator].simulate
 
-        def batch(configs: Any, seeds: Any, data: Any) -> Any:
+        def batch(configs: Any, seeds: Any, exists: Any, data: Any) -> Any:
             rest = () if data is None else (data,)
 
-            def of_seed(seed: Any) -> Any:
+            def of_seed(seed: Any, exists: Any) -> Any:
                 key = seed_key(self.study.name, seed)
-                return jax.vmap(lambda cfg: simulate(cfg, key, *rest))(configs)
 
-            return jax.vmap(of_seed)(seeds) if self.mode == "wide" else jax.lax.map(of_seed, seeds)
+                def of_point(cfg: Any, exists: Any) -> Any:
+                    with lane_exists(exists):
+                        return simulate(cfg, key, *rest)
+
+                return jax.vmap(of_point)(configs, exists)
+
+            if self.mode == "wide":
+                return jax.vmap(of_seed)(seeds, exists)
+            return jax.lax.map(lambda lanes: when(lanes[1].any(), of_seed, *lanes), (seeds, exists))
 
         devices = jax.local_devices()
         if len(devices) == 1:
@@ -168,7 +175,12 @@ class Programs:
         return jax.shard_map(
             batch,
             mesh=Mesh(np.array(devices), ("lanes",)),
-            in_specs=(PartitionSpec(points), PartitionSpec(seeds), PartitionSpec()),
+            in_specs=(
+                PartitionSpec(points),
+                PartitionSpec(seeds),
+                PartitionSpec(seeds, points),
+                PartitionSpec(),
+            ),
             out_specs=PartitionSpec(seeds, points),
             check_vma=False,
         )

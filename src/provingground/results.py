@@ -1,6 +1,7 @@
 """Cells of a store as one labelled Dataset."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -132,4 +133,4 @@ def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:
         for key in keys
     }
     seconds = [s for a in about if isinstance(s := a.get("seconds"), (int, float))]
-    return {**joined, "seconds": float(sum(seconds))}
+    return {**joined, "seconds": math.fsum(seconds)}
