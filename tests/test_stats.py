@@ -493,3 +493,21 @@ def test_a_boundary_of_given_slope_fits_the_constant_alone():
     law = stats.phase_boundary(loss, "x", "n", 0.5, slope=-0.5).law
     assert law.slope == (-0.5, -0.5, -0.5)
     assert law.constant.low < 30 < law.constant.high
+
+
+# ------------------------------------------------------------------------------- medians
+
+
+@pytest.mark.parametrize("seeds", [6, 20, 48])
+def test_the_median_s_interval_covers_the_median(seeds):
+    draws = np.random.default_rng(seeds).exponential(size=(500, seeds))
+    found = [stats.median(xr.DataArray(x, dims="seed")) for x in draws]
+    assert np.mean([e.low <= math.log(2) <= e.high for e in found]) > 0.93
+    assert all(e.low <= e.value <= e.high for e in found)
+
+
+def test_a_median_of_few_or_diverged_seeds_is_undecided():
+    assert math.isnan(stats.median(xr.DataArray([1.0, 2, 3, 4, 5], dims="seed")).value)
+    assert math.isnan(stats.median(xr.DataArray([1.0] * 7 + [np.inf], dims="seed")).value)
+    with pytest.raises(InputError):
+        stats.median(xr.DataArray(np.ones((7, 2)), dims=("seed", "step")))

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.special import logit, ndtri, stdtrit
+from scipy.special import bdtr, logit, ndtri, stdtrit
 
 from provingground.errors import InputError, unknown
 from provingground.study import Estimate
@@ -111,6 +111,24 @@ def plateau(y: xr.DataArray, over: str, last: float = 0.25) -> Estimate:
         raise InputError(f"last = {last} is not allowed: it is a fraction above 0, up to 1.")
     y, x = _along(y, over)
     return mean(y.isel({over: slice(len(x) - math.ceil(last * len(x)), None)}))
+
+
+def median(y: xr.DataArray) -> Estimate:
+    """The median over seeds (one number each); its interval lies between two of the seeds' values.
+
+    Of n seeds the number below the median is binomial, so no shape is assumed; a jackknife of a
+    median would be wrong. Fewer than six seeds leave it undecided.
+
+    >>> print(median(xr.DataArray([3.0, 1.0, 2.0, 5.0, 9.0, 4.0, 7.0], dims="seed")))
+    4 [1, 9]
+    """
+    _only(y)
+    values = np.sort(_by_seed(y))
+    below = bdtr(np.arange(len(values)), len(values), 0.5)
+    out = int(np.searchsorted(below, (1 - LEVEL) / 2)) - 1  # left out at each end
+    if out < 0 or np.isnan(values).any():
+        return UNDECIDED
+    return Estimate(float(np.median(values)), float(values[out]), float(values[-1 - out]))
 
 
 def paired_difference(a: xr.DataArray, b: xr.DataArray) -> Estimate:

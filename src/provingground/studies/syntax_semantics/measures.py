@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from scipy.stats import binom
 
 from provingground import plot, stats
 from provingground.study import Estimate
@@ -27,22 +26,9 @@ def ending(y: xr.DataArray, stage: Literal[1, 2]) -> xr.DataArray:
     return y.isel(stage=slice(end - RECORDS, end)).mean("stage")
 
 
-def median(y: xr.DataArray) -> Estimate:
-    """The median over seeds; its 95% interval lies between two of the seeds' values.
-
-    With n seeds the number below the median is binomial, so no shape is assumed; a jackknife of
-    a median would be wrong. Fewer than six seeds leave it undecided.
-    """
-    values = np.sort(y.transpose("seed").to_numpy())
-    low = int(binom.ppf(0.025, len(values), 0.5)) - 1  # at most `low` lie below: under 2.5%
-    if low < 0 or not np.isfinite(values).all():
-        return stats.UNDECIDED
-    return Estimate(float(np.median(values)), float(values[low]), float(values[-1 - low]))
-
-
 def median_difference(a: xr.DataArray, b: xr.DataArray) -> Estimate:
     """Between medians of different trainings; both ends of both intervals, so over 95%."""
-    x, y = median(a), median(b)
+    x, y = stats.median(a), stats.median(b)
     return Estimate(x.value - y.value, x.low - y.high, x.high - y.low)
 
 

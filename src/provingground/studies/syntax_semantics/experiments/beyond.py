@@ -6,7 +6,7 @@ from provingground import stats
 from provingground.study import Claim, Experiment, cases
 
 from .. import measures, theory
-from ..measures import OWN, PILOT, ending, median
+from ..measures import OWN, PILOT, ending
 
 OUTPUT_BIAS = Experiment(
     "output_bias",
@@ -18,14 +18,16 @@ OUTPUT_BIAS = Experiment(
         Claim(
             "bias_gate",
             "with a bias the median loss falls below 3/4 log 2 at u = 16",
-            measure=lambda ds: median(ending(ds.loss_hard.sel(z_norm=16.0, output_bias=1), 2)),
+            measure=lambda ds: stats.median(
+                ending(ds.loss_hard.sel(z_norm=16.0, output_bias=1), 2)
+            ),
             within=(-inf, theory.ONE_SIDED),
             source="found here",
         ),
         Claim(
             "bias_floor",
             "and at u = 4, where most seeds learn both sides, below the floor",
-            measure=lambda ds: median(ending(ds.loss_hard.sel(z_norm=4.0, output_bias=1), 2)),
+            measure=lambda ds: stats.median(ending(ds.loss_hard.sel(z_norm=4.0, output_bias=1), 2)),
             within=(-inf, theory.FLOOR),
             source="found here",
             scale="paper",
@@ -66,7 +68,7 @@ IMBALANCE = Experiment(
             "imbalance_loss",
             "so no more than one side is learned: least median loss at the end",
             measure=lambda ds: stats.worst(
-                [median(ending(ds.loss_hard.sel(positives=p), 2)) for p in MORE], "low"
+                [stats.median(ending(ds.loss_hard.sel(positives=p), 2)) for p in MORE], "low"
             ),
             within=(0.51, inf),
             source="found here",
@@ -90,7 +92,7 @@ VARIANTS = Experiment(
         Claim(
             "blocks",
             "the blocks of U are learned as W and V are: median loss of the hard part at the end",
-            measure=lambda ds: median(ending(ds.loss_hard.sel(variant="blocks"), 2)),
+            measure=lambda ds: stats.median(ending(ds.loss_hard.sel(variant="blocks"), 2)),
             within=(0.51, 0.56),
             source="Theorem 3, corrected",
         ),
@@ -138,7 +140,7 @@ VARIANTS = Experiment(
         Claim(
             "softmax_hard",
             "and stage 2 learns both sides: median loss at the end over its floor, at most 0.02",
-            measure=lambda ds: median(
+            measure=lambda ds: stats.median(
                 ending(ds.loss_hard.sel(variant="softmax"), 2) - theory.SOFTMAX_FLOOR
             ),
             within=(0, 0.02),

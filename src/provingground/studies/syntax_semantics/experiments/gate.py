@@ -8,7 +8,7 @@ from provingground import stats
 from provingground.study import Claim, Experiment, axis, cases
 
 from .. import measures, theory
-from ..measures import OWN, ending, median
+from ..measures import OWN, ending
 
 BURSTS = "The bound is for the last record; bursts of noise lift the mean of the last ten."
 
@@ -128,7 +128,7 @@ SCAN_UR = Experiment(
             Claim(
                 name,
                 f"at u = {u:g} both sides are learned (median loss at the end)",
-                measure=lambda ds, u=u: median(ending(ds.loss_hard.sel(z_norm=u), 2)),
+                measure=lambda ds, u=u: stats.median(ending(ds.loss_hard.sel(z_norm=u), 2)),
                 within=(theory.FLOOR, 0.42),
                 source="exact result: minimum at given norm",
                 scale="paper" if u > 3 else None,  # undecided with few seeds
@@ -139,7 +139,7 @@ SCAN_UR = Experiment(
             "one_side",
             "from u = 9 on only one side is learned: largest median loss at the end",
             measure=lambda ds: stats.worst(
-                [median(ending(ds.loss_hard.sel(z_norm=u), 2)) for u in (9.0, 12.0, 16.0)]
+                [stats.median(ending(ds.loss_hard.sel(z_norm=u), 2)) for u in (9.0, 12.0, 16.0)]
             ),
             within=(0.51, 0.56),
             source="exact result: minimum at given norm",

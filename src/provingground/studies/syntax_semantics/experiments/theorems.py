@@ -6,7 +6,7 @@ from provingground import stats
 from provingground.study import Claim, Experiment, cases
 
 from .. import measures, theory
-from ..measures import OWN, ending, median, on
+from ..measures import OWN, ending, on
 
 KEPT = sqrt(0.05)  # gradient noise as strong as at step size 0.1, in terms of that of 0.005
 
@@ -29,7 +29,7 @@ THM3 = Experiment(
         Claim(
             "thm1_a2",
             "stage 1 learns nothing of the hard part: its median loss is about log 2",
-            measure=on("annealed", lambda ds: median(ending(ds.loss_hard, 1))),
+            measure=on("annealed", lambda ds: stats.median(ending(ds.loss_hard, 1))),
             within=(0.67, 0.72),
             source="Theorem 1 (a.2)",
         ),
@@ -85,7 +85,7 @@ THM3 = Experiment(
         Claim(
             "thm3",
             "stage 2 learns one side of the hard part: the median loss is about 3/4 log 2",
-            measure=on("annealed", lambda ds: median(ending(ds.loss_hard, 2))),
+            measure=on("annealed", lambda ds: stats.median(ending(ds.loss_hard, 2))),
             within=(0.51, 0.56),
             source="Theorem 3, corrected",
         ),
@@ -116,7 +116,7 @@ THM3 = Experiment(
         Claim(
             "thm4_signal",
             "stage 2 keeps the easy signal: its median relative change is below a quarter",
-            measure=on("annealed", lambda ds: median(ending(ds.w_change, 2))),
+            measure=on("annealed", lambda ds: stats.median(ending(ds.w_change, 2))),
             within=(-inf, 0.25),
             source="Theorem 4 (d.1)",
         ),
@@ -186,7 +186,7 @@ THM2 = Experiment(
         Claim(
             "thm3_full",
             "stage 2 learns one side of the hard part (median)",
-            measure=lambda ds: median(ending(ds.loss_hard.sel(model="full"), 2)),
+            measure=lambda ds: stats.median(ending(ds.loss_hard.sel(model="full"), 2)),
             within=(0.51, 0.56),
             source="Theorem 3, corrected",
         ),
