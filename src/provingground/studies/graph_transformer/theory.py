@@ -95,6 +95,25 @@ def mean_attention(confusion_ratio: Any, frac_disc: Any) -> Any:
     return 1 - confusion_ratio * (1 - frac_disc)
 
 
+# ------------------------------------------------------------------------- covering all kinds
+
+
+def chance_to_cover(labels: Any, frac_disc: Any, patterns: int) -> Any:
+    r"""The chance that every non-discriminative pattern has a labelled node of each vote.
+
+    There are $K = 2(M-2)$ kinds, each a fraction $(1-\gamma_d)/K$ of the nodes, so about
+    $(1 - e^{-|\mathcal{L}|(1-\gamma_d)/K})^K$. Derived here; the paper has no such condition.
+    """
+    kinds = 2 * (patterns - 2)
+    return (1 - np.exp(-labels * (1 - frac_disc) / kinds)) ** kinds
+
+
+def labels_to_cover(frac_disc: Any, patterns: int, chance: float = 0.5) -> Any:
+    r"""The number of labels at which that chance is reached; grows as $1/(1-\gamma_d)$."""
+    kinds = 2 * (patterns - 2)
+    return -math.log(1 - chance ** (1 / kinds)) * kinds * _inverse(1 - frac_disc)
+
+
 # ---------------------------------------------------------------------- attention and bias
 
 
@@ -161,6 +180,7 @@ def theory(cfg: Config) -> Prediction:
             cfg.confusion_ratio, cfg.frac_disc, cfg.value_error, ring, cfg.nodes
         ),
         "labels_gcn": labels_needed_gcn(cfg.frac_disc, cfg.value_error, ring, cfg.nodes),
+        "labels_to_cover": labels_to_cover(cfg.frac_disc, cfg.patterns),
         "iterations": iterations(cfg.lr, cfg.frac_inconsistent, cfg.key_error),
         "iterations_gcn": iterations_gcn(
             cfg.lr, cfg.frac_inconsistent, cfg.key_error, cfg.frac_disc

@@ -1,0 +1,21 @@
+"""Generalisation of a one-layer Graph Transformer with a distance encoding."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .model import Config, Probes, simulate
+from .nodes import simulate_nodes
+
+STUDY = Study(
+    name="graph_transformer",
+    title="Generalisation of a one-layer Graph Transformer",
+    cite="H. Li, M. Wang, T. Ma, S. Liu, Z. Zhang, P.-Y. Chen, What improves the generalization "
+    "of graph transformers? A theoretical dive into self-attention and positional encoding, "
+    "ICML 2024",
+    simulators={
+        "counts": Simulator(Config, simulate, Probes, says="on counts of patterns by distance"),
+        "nodes": Simulator(Config, simulate_nodes, Probes, says="on nodes, as written"),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)

@@ -1,0 +1,150 @@
+"""How the Datasets of the experiments are drawn."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from provingground import plot, stats
+
+from . import measures, theory
+
+
+def _estimates(points: xr.Dataset) -> tuple[xr.DataArray, list[Any]]:
+    coord = points[next(iter(points.dims))]
+    return coord, list(zip(*(points[k].values for k in ("value", "low", "high")), strict=True))
+
+
+def _label_axis(ax: Any, ds: xr.Dataset) -> None:
+    ax.set_ylabel("labelled nodes for half of the trainings, $N_{50}$")
+    ax.set_xlabel(plot.label(ds.frac_disc))
+
+
+def _rate_map(ax: Any, y: xr.DataArray, x: str) -> None:
+    plot.heatmap(ax, y, x, "samples", log="y", limits=(0, 1))
+
+
+def draw_ablation(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="Attention, encoding and the core ring")
+    few, many = int(ds.samples[0]), int(ds.samples[-1])
+    plot.curve(left, ds.test_loss.sel(samples=many), "step", hue="network")
+    left.set_ylabel(rf"test hinge loss, $|\mathcal{{L}}| = {many}$")
+    for n in (few, many):
+        y = measures.end(ds.test_error).sel(samples=n)
+        plot.curve(right, y, "network", label=rf"$|\mathcal{{L}}| = {n}$", line=False)
+    right.set_ylabel("test error")
+    right.set_xlabel("network")
+    return fig
+
+
+def draw_fractions(title: str, exponent: float):
+    """The map of Figure 3.3(a), and the labels needed beside two predictions."""
+
+    def draw(ds: xr.Dataset):
+        fig, (left, right) = plot.figure(1, 2, title=title)
+        _rate_map(left, measures.solved(ds), "frac_disc")
+        found = measures.labels_at(ds)
+        _needed(right, ds, found, exponent)
+        return fig
+
+    return draw
+
+
+def _needed(ax: Any, ds: xr.Dataset, found: stats.Boundary, exponent: float) -> None:
+    plot.law(ax, found.points, "frac_disc", fit=found.law, predicted=exponent, label="measured")
+    x = np.geomspace(float(ds.frac_disc.min()), float(ds.frac_disc.max()), 100)
+    cover = theory.labels_to_cover(x, measures.PLAIN.patterns)
+    plot.theory_curve(ax, x, cover, "labels that cover all kinds")
+    _label_axis(ax, ds)
+
+
+def draw_confusion(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="Labels needed and the confusion ratio")
+    _rate_map(left, measures.solved(ds), "confusion_ratio")
+    found = measures.labels_by_confusion(ds)
+    plot.law(right, found.points, "agreement", fit=found.law, predicted=-2.0, label="measured")
+    right.set_ylabel("labelled nodes for half of the trainings, $N_{50}$")
+    return fig
+
+
+def draw_coverage(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="Labels must cover every pattern and vote")
+    at = ds.sel(frac_disc=0.4)
+    plot.curve(left, measures.solved(at), "samples", label="trainings that succeed", log="x")
+    plot.curve(left, measures.covered(at).astype(float), "samples", label="labels cover all kinds")
+    n = np.geomspace(float(ds.samples[0]), float(ds.samples[-1]), 100)
+    chance = theory.chance_to_cover(n, 0.4, measures.PLAIN.patterns)
+    plot.theory_curve(left, n, chance, "chance to cover")
+    left.set_ylabel(r"rate, $\gamma_d = 0.4$")
+    found = measures.labels_at(ds)
+    plot.curve(right, found.points, "frac_disc", label="measured", line=False, log="y")
+    x = np.linspace(float(ds.frac_disc.min()), float(ds.frac_disc.max()), 100)
+    cover = theory.labels_to_cover(x, measures.PLAIN.patterns)
+    plot.theory_curve(right, x, cover, "labels that cover all kinds half the time")
+    _label_axis(right, ds)
+    return fig
+
+
+def draw_flips(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Labels that contradict the vote", width=4.2)
+    plot.curve(ax, ds.test_loss, "step", hue="frac_inconsistent")
+    ends = [int(ds.step[0]), int(ds.step[-1])]
+    for eps in ds.frac_inconsistent.values:
+        plot.theory_curve(ax, ends, [theory.test_loss(eps)] * 2, r"$2\epsilon_0$")
+    return fig
+
+
+def draw_attention(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Concentration of attention", width=4.2)
+    plot.curve(ax, ds.attention_relevant, "step", label="class-relevant nodes")
+    plot.curve(ax, 1 - ds.attention_relevant, "step", label="all other nodes")
+    plot.curve(ax, ds.train_loss, "step", label="training loss")
+    for limit in (0.0, 1.0):
+        plot.theory_curve(ax, [0, int(ds.step[-1])], [limit] * 2, "limits of Lemma 3.4.5")
+    ax.set_ylabel("sum of attention weights; loss")
+    return fig
+
+
+def draw_gcn_labels(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="Labels that a GCN on the core ring needs")
+    gcn = measures.at_network("GCN, core known", ds)
+    _rate_map(left, measures.solved(gcn), "frac_disc")
+    found = measures.labels_at(gcn)
+    plot.law(right, found.points, "frac_disc", fit=found.law, predicted=-4.0, label="GCN")
+    _label_axis(right, ds)
+    return fig
+
+
+def draw_gcn_steps(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Steps of a GCN on the core ring", width=4.2)
+    time = measures.hitting_time(ds)
+    fit = stats.power_law(time, "frac_disc", (0.0, 0.4))
+    plot.law(ax, time, "frac_disc", fit=fit, predicted=-2.0, label="GCN, core known")
+    return fig
+
+
+def draw_steps(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Steps of the GT and of a GCN on the core ring", width=4.2)
+    for name in ds.network.values:
+        time = measures.hitting_time(measures.at_network(name, ds))
+        fit = stats.power_law(time, "frac_disc")
+        plot.law(ax, time, "frac_disc", fit=fit, label=str(name))
+    return fig
+
+
+def draw_bias(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="The learned encoding and the winning margins")
+    rings = slice(1, 3)
+    plot.curve(left, ds.margin.sel(ring=rings), "ring", hue="setting", line=False)
+    plot.curve(right, measures.end(ds.dist_bias).sel(ring=rings), "ring", hue="setting", line=False)
+    for ax in (left, right):
+        ax.set_xticks([1, 2, 3], ["1", "2", r"$\geq 3$"])
+        ax.set_xlim(0.6, 3.4)
+    return fig
+
+
+def draw_step_size(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Steps needed over the step size", width=4.2)
+    time = measures.hitting_time(ds)
+    plot.law(ax, time, "lr", fit=stats.power_law(time, "lr"), predicted=-0.5)
+    return fig
