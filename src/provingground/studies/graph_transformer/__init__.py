@@ -3,6 +3,7 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
+from .graph_level import GraphProbes, simulate_graphs
 from .model import Config, Probes, simulate
 from .nodes import simulate_nodes
 
@@ -15,6 +16,7 @@ STUDY = Study(
     simulators={
         "counts": Simulator(Config, simulate, Probes, says="on counts of patterns by distance"),
         "nodes": Simulator(Config, simulate_nodes, Probes, says="on nodes, as written"),
+        "graphs": Simulator(Config, simulate_graphs, GraphProbes, says="on whole graphs"),
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,

@@ -69,19 +69,20 @@ def draw_confusion(ds: xr.Dataset):
 
 def draw_coverage(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Labels must cover every pattern and vote")
-    at = ds.sel(frac_disc=0.4)
-    plot.curve(left, measures.solved(at), "samples", label="trainings that succeed", log="x")
-    plot.curve(left, measures.covered(at).astype(float), "samples", label="labels cover all kinds")
+    for name in ds.network.values:
+        at = measures.at_network(name, ds).sel(frac_disc=0.4)
+        plot.curve(left, measures.solved(at), "samples", label=f"success, {name}", log="x")
+    at = measures.at_network("GT", ds)
     n = np.geomspace(float(ds.samples[0]), float(ds.samples[-1]), 100)
     chance = theory.chance_to_cover(n, 0.4, measures.PLAIN.patterns)
-    plot.theory_curve(left, n, chance, "chance to cover")
+    plot.theory_curve(left, n, chance, "chance to cover all kinds")
     left.set_ylabel(r"rate, $\gamma_d = 0.4$")
-    found = measures.labels_at(ds)
-    plot.curve(right, found.points, "frac_disc", label="measured", line=False, log="y")
-    x = np.linspace(float(ds.frac_disc.min()), float(ds.frac_disc.max()), 100)
-    cover = theory.labels_to_cover(x, measures.PLAIN.patterns)
-    plot.theory_curve(right, x, cover, "labels that cover all kinds half the time")
-    _label_axis(right, ds)
+    yes = measures.covered(at)
+    for label, where in (("labels cover all kinds", yes), ("labels miss a kind", ~yes)):
+        rate = measures.solved(at).where(where).mean(["seed", "frac_disc"])
+        right.plot(ds.samples, rate, "o-", label=label)
+    right.set(xlabel=plot.label(ds.samples), ylabel="success rate of the GT", ylim=(-0.05, 1.05))
+    right.legend()
     return fig
 
 
@@ -107,9 +108,8 @@ def draw_attention(ds: xr.Dataset):
 
 def draw_gcn_labels(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Labels that a GCN on the core ring needs")
-    gcn = measures.at_network("GCN, core known", ds)
-    _rate_map(left, measures.solved(gcn), "frac_disc")
-    found = measures.labels_at(gcn)
+    _rate_map(left, measures.solved(ds), "frac_disc")
+    found = measures.labels_at(ds)
     plot.law(right, found.points, "frac_disc", fit=found.law, predicted=-4.0, label="GCN")
     _label_axis(right, ds)
     return fig
@@ -147,4 +147,22 @@ def draw_step_size(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Steps needed over the step size", width=4.2)
     time = measures.hitting_time(ds)
     plot.law(ax, time, "lr", fit=stats.power_law(time, "lr"), predicted=-0.5)
+    return fig
+
+
+def draw_reduction(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Counts, nodes, noise and fresh samples", width=4.2)
+    plot.curve(ax, ds.test_loss, "step", hue="form")
+    return fig
+
+
+def draw_encodings(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Other encodings", width=4.2)
+    plot.curve(ax, ds.test_error, "step", hue="encoded")
+    return fig
+
+
+def draw_graph_level(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Classifying whole graphs", width=4.2)
+    plot.curve(ax, ds.test_loss, "step", hue="samples")
     return fig

@@ -16,6 +16,8 @@ SOLVED = 1e-3  # section 3.5.1 calls a test hinge loss below this a success
 
 PLAIN = Config()
 
+OUTER = ("samples", "frac_disc", "confusion_ratio")  # the axes that success is averaged over
+
 GCN = dict(attention=0.0, encoding=0.0, core_only=1.0)
 
 NETWORKS = {
@@ -79,9 +81,9 @@ def error_of(ds: xr.Dataset, network: str) -> Estimate:
 
 
 def gcn_advantage(ds: xr.Dataset) -> Estimate:
-    """Success rate of the GCN on the core ring minus that of the GT, at 16 and 32 labels."""
+    """Success rate of the GCN on the core ring minus that of the GT, at 32 and 64 labels."""
     gcn, gt = (
-        solved(at_network(name, ds)).sel(samples=[16, 32]) for name in ("GCN, core known", "GT")
+        solved(at_network(name, ds)).sel(samples=[32, 64]) for name in ("GCN, core known", "GT")
     )
     return stats.paired_difference(gcn, gt)
 
@@ -154,13 +156,15 @@ def coverage_gap(ds: xr.Dataset) -> Estimate:
     )
 
 
-def rate_where(ds: xr.Dataset, region: xr.DataArray) -> Estimate:
-    return stats.jackknife(lambda y, c: y.where(c).mean(), solved(ds), region)
+def covered_rate(ds: xr.Dataset) -> Estimate:
+    """Success rate of trainings whose labels cover all kinds; Wilson, over seeds that have any."""
+    rate = solved(ds).where(covered(ds)).mean([d for d in ds.test_loss.dims if d in OUTER])
+    return stats.share(rate.dropna("seed"))
 
 
 def coverage_ratio(ds: xr.Dataset) -> list[Estimate]:
     r"""$N_{50}$ over the number of labels that covers all kinds with probability 1/2."""
-    points = labels_at(ds).points
+    points = labels_at(at_network("GT", ds)).points
     needed = theory.labels_to_cover(points.frac_disc, PLAIN.patterns)
     columns = (points[k] / needed for k in ("value", "low", "high"))
     return [Estimate(*map(float, e)) for e in zip(*(c.values for c in columns), strict=True)]
@@ -171,9 +175,23 @@ def coverage_ratio(ds: xr.Dataset) -> list[Estimate]:
 
 def bias_gap(ds: xr.Dataset) -> xr.DataArray:
     r"""$b_{z_m} - \max_{z \neq z_m} b_z$ over distances 1 to 3, at the end of training."""
-    b = end(ds.dist_bias).sel(ring=slice(1, None))
-    core = b.ring == ds.core_found
+    b, margin = end(ds.dist_bias).sel(ring=slice(1, None)), ds.margin.sel(ring=slice(1, None))
+    core = b.ring == margin.idxmax("ring")
     return b.where(core).max("ring") - b.where(~core).max("ring")
+
+
+def apart(ds: xr.Dataset, form: str) -> Estimate:
+    """Largest difference of the test loss from the training on counts."""
+    gap = abs(ds.test_loss.sel(form=form) - ds.test_loss.sel(form="counts"))
+    return stats.mean(gap.max("step"))
+
+
+def later(ds: xr.Dataset, form: str) -> Estimate:
+    """Steps needed over those of the training on counts, by trainings that both succeed."""
+    time = hitting_time(ds)
+    both = time.sel(form=[form, "counts"]).notnull().all("form")
+    kept = time.isel(seed=both.values)
+    return stats.paired_ratio(kept.sel(form=form), kept.sel(form="counts"))
 
 
 def ordered_as_margins(ds: xr.Dataset) -> xr.DataArray:

@@ -49,6 +49,10 @@ class Config:
     reach: int = par(2, "R", "farthest distance sampled", low=1)
     sampled: int = par(60, r"|\mathcal{S}|", "nodes sampled at a step", low=1)
     bank: int = par(16, "B", "samples kept for each node and used in turn", low=1)
+    readout: str = par(
+        "mean", "K", "read-out over the nodes (graph level only)", choices=("mean", "sum")
+    )
+    test_graphs: int = par(64, "G", "test graphs (graph level only)", low=1)
     attention: float = par(1.0, r"\kappa", "factor on the query-key product", low=0)
     encoding: float = par(1.0, r"\beta", "factor on the distance bias", low=0)
     core_only: float = par(
@@ -110,12 +114,18 @@ def discriminative(cfg: Config) -> Int[Array, ""]:
     return jnp.round(jnp.asarray(cfg.frac_disc) * cfg.nodes / 2).astype(jnp.int32)
 
 
-def random_nodes(cfg: Config, key: Key[Array, ""]) -> Nodes:
-    """Section 3.5.1: patterns in order of index (edges are random, so any order would do)."""
+def random_nodes(
+    cfg: Config, key: Key[Array, ""], common: Float[Array, ""] | None = None
+) -> Nodes:
+    """Section 3.5.1: patterns in order of index (edges are random, so any order would do).
+
+    Nodes that are not discriminative get a vote by a fair coin, or a `common` one.
+    """
     i, n_d = jnp.arange(cfg.nodes), discriminative(cfg)
     other = 2 + (i - 2 * n_d) % (cfg.patterns - 2)
     pattern = jnp.where(i < n_d, 0, jnp.where(i < 2 * n_d, 1, other))
-    fair = signs(stream(key, "data/label"), (cfg.nodes,))
+    coin = signs(stream(key, "data/label"), (cfg.nodes,))
+    fair = coin if common is None else jnp.full(cfg.nodes, common)
     vote = jnp.where(pattern == 0, 1.0, jnp.where(pattern == 1, -1.0, fair))
     order = jnp.argsort(jnp.argsort(uniform(stream(key, "data/flip"), (cfg.nodes,))))
     flipped = order < jnp.round(jnp.asarray(cfg.frac_inconsistent) * cfg.nodes)
