@@ -69,19 +69,22 @@ def draw_confusion(ds: xr.Dataset):
 
 def draw_coverage(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Labels must cover every pattern and vote")
+    at = measures.at_fraction(ds)
     for name in ds.network.values:
-        at = measures.at_network(name, ds).sel(frac_disc=0.4)
-        plot.curve(left, measures.solved(at), "samples", label=f"success, {name}", log="x")
-    at = measures.at_network("GT", ds)
+        rate = measures.solved(measures.at_network(name, at))
+        plot.curve(left, rate, "samples", label=f"success, {name}", log="x")
     n = np.geomspace(float(ds.samples[0]), float(ds.samples[-1]), 100)
     chance = theory.chance_to_cover(n, 0.4, measures.PLAIN.patterns)
     plot.theory_curve(left, n, chance, "chance to cover all kinds")
     left.set_ylabel(r"rate, $\gamma_d = 0.4$")
-    yes = measures.covered(at)
-    for label, where in (("labels cover all kinds", yes), ("labels miss a kind", ~yes)):
-        rate = measures.solved(at).where(where).mean(["seed", "frac_disc"])
-        right.plot(ds.samples, rate, "o-", label=label)
+    gt = measures.at_network("GT", ds)
+    yes = measures.covered(gt)
+    others = [d for d in yes.dims if d != "samples"]
+    for label, where, mark in (("cover all kinds", yes, "o-"), ("miss a kind", ~yes, "s-")):
+        rate = measures.solved(gt).where(where).mean(others)
+        right.plot(ds.samples, rate, mark, label=f"labels {label}")
     right.set(xlabel=plot.label(ds.samples), ylabel="success rate of the GT", ylim=(-0.05, 1.05))
+    right.set_xscale("log")
     right.legend()
     return fig
 
@@ -96,13 +99,19 @@ def draw_flips(ds: xr.Dataset):
 
 
 def draw_attention(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Concentration of attention", width=4.2)
-    plot.curve(ax, ds.attention_relevant, "step", label="class-relevant nodes")
-    plot.curve(ax, 1 - ds.attention_relevant, "step", label="all other nodes")
-    plot.curve(ax, ds.train_loss, "step", label="training loss")
+    fig, (left, right) = plot.figure(1, 2, title="Concentration of attention")
+    at = ds.sel(frac_disc=0.2)
+    plot.curve(left, at.attention_relevant, "step", label="class-relevant nodes")
+    plot.curve(left, 1 - at.attention_relevant, "step", label="all other nodes")
+    plot.curve(left, at.train_loss, "step", label="training loss")
     for limit in (0.0, 1.0):
-        plot.theory_curve(ax, [0, int(ds.step[-1])], [limit] * 2, "limits of Lemma 3.4.5")
-    ax.set_ylabel("sum of attention weights; loss")
+        plot.theory_curve(left, [0, int(ds.step[-1])], [limit] * 2, "limits of Lemma 3.4.5")
+    left.set_ylabel(r"attention; loss ($\gamma_d = 0.2$)")
+    end = measures.end
+    plot.curve(right, ds.attention_relevant.isel(step=0, drop=True), "frac_disc", label="start")
+    plot.curve(right, end(ds.attention_relevant), "frac_disc", label="end")
+    plot.theory_curve(right, ds.frac_disc, np.ones(len(ds.frac_disc)), "limit of Lemma 3.4.5")
+    right.set_ylabel("attention on class-relevant nodes")
     return fig
 
 

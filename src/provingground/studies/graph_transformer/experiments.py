@@ -8,11 +8,16 @@ from provingground.study import Claim, Experiment, cases
 
 from . import drawing, measures, theory
 
-# The paper's step size; the quick scale takes ten times larger steps, a tenth as many.
+# The paper's step size; the quick scale takes ten times larger steps, a tenth as many. Quick grids
+# have ten points at up to 128 labels or five at 256, so that all of them share two programs.
 PAPER: dict[str, Any] = dict(lr=0.01, record=61)
 QUICK: dict[str, Any] = dict(lr=0.1, record=21)
 
 BOTH = cases({k: measures.NETWORKS[k] for k in ("GT", "GCN, core known")})
+
+FRACTIONS = [0.6, 0.45, 0.33, 0.22, 0.15]
+
+COVERING = [32, 48, 64, 96, 128]
 
 LABELS = [8, 16, 32, 64, 128]
 
@@ -141,13 +146,7 @@ FIG3_3B = Experiment(
         "samples": [*LABELS, 256, 512],
     },
     seeds=20,
-    quick={
-        **QUICK,
-        "steps": 600,
-        "confusion_ratio": [0.0, 0.2, 0.4],
-        "samples": LABELS,
-        "seeds": 6,
-    },
+    quick={**QUICK, "steps": 600, "confusion_ratio": [0.0, 0.2], "samples": LABELS, "seeds": 6},
     claims=(
         Claim(
             "confusion_hurts",
@@ -166,6 +165,7 @@ FIG3_3B = Experiment(
             ),
             within=(-inf, 0.5),
             source="Figure 3.3(b)",
+            scale="paper",
         ),
         Claim(
             "confusion_law",
@@ -196,10 +196,10 @@ COVERAGE = Experiment(
         "steps": 10000,
         "network": BOTH,
         "frac_disc": [0.2, 0.4, 0.6, 0.7, 0.8],
-        "samples": [32, 48, 64, 96, 128, 192, 256, 384, 512],
+        "samples": [*COVERING, 192, 256, 384, 512],
     },
     seeds=20,
-    quick={**QUICK, "steps": 600, "frac_disc": [0.4], "samples": [32, 64, 128], "seeds": 10},
+    quick={**QUICK, "steps": 800, "frac_disc": 0.4, "samples": COVERING, "seeds": 6},
     claims=(
         Claim(
             "covered_succeeds",
@@ -234,7 +234,7 @@ COVERAGE = Experiment(
         Claim(
             "gcn_needs_more",
             "a GCN with the core given needs more labels than the GT (loss of success rate)",
-            measure=lambda ds: measures.gcn_advantage(ds.sel(frac_disc=0.4)),
+            measure=lambda ds: measures.gcn_advantage(measures.at_fraction(ds)),
             within=(-inf, 0),
             source="Theorem 3.4.6",
             expected="fails",
@@ -243,7 +243,7 @@ COVERAGE = Experiment(
         Claim(
             "gcn_needs_fewer",
             "at 32 and 64 labels a GCN with the core given succeeds more often, by over 0.3",
-            measure=lambda ds: measures.gcn_advantage(ds.sel(frac_disc=0.4)),
+            measure=lambda ds: measures.gcn_advantage(measures.at_fraction(ds)),
             within=(0.3, inf),
             source="found here",
         ),
@@ -262,7 +262,7 @@ FIG3_4 = Experiment(
         "frac_inconsistent": [0.0, 0.05, 0.1, 0.15, 0.2],
     },
     seeds=20,
-    quick={**QUICK, "steps": 300, "samples": 256, "frac_inconsistent": [0.0, 0.1, 0.2], "seeds": 6},
+    quick={**QUICK, "steps": 300, "samples": 256, "seeds": 4},
     claims=(
         Claim(
             "plateau",
@@ -307,19 +307,20 @@ FIG3_5 = Experiment(
     says="Attention on class-relevant nodes and on all others, in time.",
     grid={
         **PAPER,
-        "frac_disc": 0.2,
+        "frac_disc": [0.2, 0.3, 0.4, 0.6, 0.8],
         "confusion_ratio": 0.0,
         "steps": 6000,
         "samples": 400,
     },
     seeds=20,
-    quick={**QUICK, "steps": 600, "samples": 128, "seeds": 4},
+    quick={**QUICK, "steps": 400, "samples": 256, "seeds": 4},
     claims=(
         Claim(
             "attention_concentrates",
             "attention on class-relevant nodes at least doubles",
             measure=lambda ds: stats.paired_ratio(
-                measures.end(ds.attention_relevant), ds.attention_relevant.isel(step=0)
+                measures.end(ds.attention_relevant).sel(frac_disc=0.2),
+                ds.attention_relevant.isel(step=0).sel(frac_disc=0.2),
             ),
             within=(2, inf),
             source="Lemma 3.4.5, Figure 3.5",
@@ -327,14 +328,14 @@ FIG3_5 = Experiment(
         Claim(
             "attention_majority",
             "attention on class-relevant nodes rises above 0.6",
-            measure=lambda ds: stats.mean(measures.end(ds.attention_relevant)),
+            measure=lambda ds: stats.mean(measures.end(ds.attention_relevant).sel(frac_disc=0.2)),
             within=(0.6, inf),
             source="Lemma 3.4.5, Figure 3.5",
         ),
         Claim(
             "attention_to_one",
             "attention on class-relevant nodes comes close to 1 (over 0.95)",
-            measure=lambda ds: stats.mean(measures.end(ds.attention_relevant)),
+            measure=lambda ds: stats.mean(measures.end(ds.attention_relevant).sel(frac_disc=0.2)),
             within=(0.95, inf),
             source="(3.11), Figure 3.5",
             expected="fails",
@@ -354,9 +355,9 @@ FIG3_6 = Experiment(
         "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
         "samples": [2, 4, *LABELS, 256],
     },
-    derive=measures.enough_steps(4.0),
+    derive=measures.enough_steps(3.0),
     seeds=20,
-    quick={**QUICK, "frac_disc": [0.6, 0.3], "samples": [2, 4, 8, 16, 32], "seeds": 8},
+    quick={**QUICK, "frac_disc": [0.6, 0.3], "samples": [2, 4, 8, 16, 32], "seeds": 6},
     claims=(
         Claim(
             "gcn_labels_law",
@@ -390,7 +391,7 @@ FIG3_7 = Experiment(
     },
     derive=measures.enough_steps(2.0),
     seeds=20,
-    quick={**QUICK, "samples": 256, "frac_disc": [0.8, 0.6, 0.4, 0.25, 0.16], "seeds": 4},
+    quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
     claims=(
         Claim(
             "gcn_steps_law",
@@ -428,7 +429,7 @@ FIGB6 = Experiment(
     },
     derive=measures.enough_steps(2.0),
     seeds=20,
-    quick={**QUICK, "samples": 256, "frac_disc": [0.6, 0.4, 0.25, 0.16], "seeds": 4},
+    quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
     claims=(
         Claim(
             "gt_steps_flat",
@@ -471,7 +472,7 @@ PE_ORDER = Experiment(
         "setting": cases(measures.SETTINGS),
     },
     seeds=20,
-    quick={**QUICK, "steps": 400, "samples": 128, "seeds": 4},
+    quick={**QUICK, "steps": 300, "samples": 256, "seeds": 4},
     claims=(
         Claim(
             "core_bias_largest",
@@ -507,7 +508,7 @@ STEP_SIZE = Experiment(
     grid={"record": 61, "samples": 400, "lr": [0.01, 0.02, 0.05, 0.1, 0.2]},
     derive=measures.flow_steps,
     seeds=20,
-    quick={"record": 21, "samples": 128, "lr": [0.05, 0.1, 0.2], "seeds": 3},
+    quick={"record": 21, "samples": 256, "lr": [0.1, 0.15, 0.2, 0.3, 0.4], "seeds": 4},
     claims=(
         Claim(
             "steps_law_paper",
@@ -681,8 +682,8 @@ EXPERIMENTS = (
     FIG3_4,
     FIG3_5,
     FIG3_6,
-    FIG3_7,
     FIGB6,
+    FIG3_7,
     PE_ORDER,
     STEP_SIZE,
     REDUCTION,

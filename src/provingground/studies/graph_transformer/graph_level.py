@@ -66,7 +66,7 @@ def simulate_graphs(cfg: Config, key: Key[Array, ""]) -> GraphProbes:
     test, train = slice(0, cfg.test_graphs), slice(cfg.test_graphs, None)
     margins = jax.vmap(winning_margins)(rings[test], nodes.label[test]).mean(axis=(0, 1))
     pool = in_pool(cfg, core_distance(margins))
-    seen = jnp.where(pool, rings, 0.0)
+    seen = rings * pool.astype(float)[None, None, None, :]
     exists = mask(cfg, "samples")
 
     def graph_outputs(w: Weights, part: slice) -> Float[Array, "G"]:

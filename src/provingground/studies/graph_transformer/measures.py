@@ -71,6 +71,11 @@ def hitting_time(ds: xr.Dataset) -> xr.DataArray:
     return found
 
 
+def at_fraction(ds: xr.Dataset, fraction: float = 0.4) -> xr.Dataset:
+    """The part at a discriminative fraction, where there are several."""
+    return ds.sel(frac_disc=fraction, drop=True) if "frac_disc" in ds.dims else ds
+
+
 def at_network(name: str, ds: xr.Dataset) -> xr.Dataset:
     return ds.sel(network=name, drop=True)
 
@@ -130,7 +135,7 @@ def enough_steps(room: float) -> Callable[[dict[str, Any]], dict[str, int]]:
 
     def derive(settings: dict[str, Any]) -> dict[str, int]:
         gcn = settings.get("attention", PLAIN.attention) == 0
-        flow_time = room * (3 + 2.3 / settings["frac_disc"] ** 2) if gcn else 60.0
+        flow_time = room * (3 + 2.3 / settings["frac_disc"] ** 2) if gcn else 80.0
         return {"steps": round(flow_time / settings["lr"])}
 
     return derive
@@ -211,5 +216,6 @@ SETTINGS = {
     "standard": {},
     r"$\gamma_d = 0.2$": dict(frac_disc=0.2),
     r"$\epsilon_S = 0.2$": dict(confusion_ratio=0.2),
+    r"$\gamma_d = 0.6$": dict(frac_disc=0.6),
     "vote at distance 2": dict(core=2),
 }

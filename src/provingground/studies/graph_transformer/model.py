@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, Key, UInt
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
 
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, mask, par, probe, size
@@ -109,9 +109,14 @@ class Graph(eqx.Module):
     rings: Float[Array, "N M Z"]
 
 
+def whole(x: ArrayLike) -> Int[Array, "..."]:
+    """The nearest whole number."""
+    return jnp.round(jnp.asarray(x)).astype(int)
+
+
 def discriminative(cfg: Config) -> Int[Array, ""]:
     r"""Nodes of each of the two patterns, $n_d = \gamma_d N / 2$."""
-    return jnp.round(jnp.asarray(cfg.frac_disc) * cfg.nodes / 2).astype(jnp.int32)
+    return whole(cfg.frac_disc * cfg.nodes / 2)
 
 
 def random_nodes(
@@ -128,22 +133,22 @@ def random_nodes(
     fair = coin if common is None else jnp.full(cfg.nodes, common)
     vote = jnp.where(pattern == 0, 1.0, jnp.where(pattern == 1, -1.0, fair))
     order = jnp.argsort(jnp.argsort(uniform(stream(key, "data/flip"), (cfg.nodes,))))
-    flipped = order < jnp.round(jnp.asarray(cfg.frac_inconsistent) * cfg.nodes)
+    flipped = order < whole(cfg.frac_inconsistent * cfg.nodes)
     return Nodes(pattern, vote, jnp.where(flipped, -vote, vote))
 
 
 def smallest(
-    bits: UInt[Array, "N N"], among: Bool[Array, "N"], k: Int[Array, "N"]
-) -> Bool[Array, "N N"]:
+    bits: UInt[Array, "n N"], among: Bool[Array, "N"], k: Int[Array, "n"]
+) -> Bool[Array, "n N"]:
     """For each row the `k` columns of smallest bits `among` some: a random subset of size k.
 
     The k-th smallest is found bit by bit, which is several times faster than sorting.
     """
     ones = among[None, :]
 
-    def refine(step: Int[Array, ""], t: UInt[Array, "N"]) -> UInt[Array, "N"]:
+    def refine(step: Int[Array, ""], t: UInt[Array, "n"]) -> UInt[Array, "n"]:
         higher = t | (jnp.uint32(1 << 31) >> step.astype(jnp.uint32))
-        below = jnp.sum((bits < higher[:, None]) & ones, axis=1, dtype=jnp.int32)
+        below = jnp.sum((bits < higher[:, None]) & ones, axis=1, dtype=int)
         return jnp.where(below <= k, higher, t)
 
     t = jax.lax.fori_loop(0, 32, refine, jnp.zeros(len(k), jnp.uint32))
@@ -159,9 +164,10 @@ def random_edges(cfg: Config, key: Key[Array, ""], nodes: Nodes) -> Bool[Array, 
     that all have equally many edges; with "topup" as many as bring the degree to D.
     """
     n, n_d = cfg.nodes, discriminative(cfg)
-    disc, degree = nodes.pattern < 2, jnp.asarray(cfg.degree, jnp.int32)
-    wired = jnp.where(jnp.asarray(cfg.core) == 1, nodes.vote, -nodes.vote)
-    confused = jnp.round(degree * jnp.asarray(cfg.confusion_ratio)).astype(jnp.int32)
+    disc, degree = nodes.pattern < 2, whole(cfg.degree)
+    near_vote = whole(cfg.core) == 1
+    wired = jnp.where(near_vote, nodes.vote, -nodes.vote)
+    confused = whole(degree.astype(float) * cfg.confusion_ratio)
     bits = jax.random.bits(stream(key, "data/edges"), (n, n), jnp.uint32)
 
     chosen = jnp.zeros((n, n), bool)
@@ -171,14 +177,14 @@ def random_edges(cfg: Config, key: Key[Array, ""], nodes: Nodes) -> Bool[Array, 
         chosen = chosen | smallest(bits, nodes.pattern == pattern, k)
     chosen = chosen | chosen.T
 
-    found = jnp.sum(chosen, axis=1, dtype=jnp.int32)
+    found = jnp.sum(chosen, axis=1, dtype=int)
     missing = degree if cfg.disc_edges == "always" else jnp.maximum(degree - found, 0)
     half = jnp.broadcast_to((missing + 1) // 2, (n,))
     i = jnp.arange(n)
     place = jnp.where(nodes.pattern == 1, i - n_d, i)  # on the circle of the pattern
     gap = jnp.abs(place[:, None] - place[None, :])
     near = jnp.minimum(gap, n_d - gap) <= jnp.maximum(half[:, None], half[None, :])
-    kin = (nodes.pattern[:, None] == nodes.pattern[None, :]) == (jnp.asarray(cfg.core) == 1)
+    kin = (nodes.pattern[:, None] == nodes.pattern[None, :]) == near_vote
     inside = disc[:, None] & disc[None, :] & kin & near & (i[:, None] != i[None, :])
     return chosen | inside
 
@@ -187,7 +193,7 @@ def distances(edges: Bool[Array, "N N"], reach: int) -> Int[Array, "N N"]:
     """Shortest-path distances up to `reach`; all that is farther is `reach + 1`."""
     n = len(edges)
     near = jnp.eye(n, dtype=bool)
-    dist = jnp.where(near, 0, reach + 1)
+    dist = jnp.where(near, 0, reach + 1).astype(int)
     step = edges.astype(float)
     for z in range(1, reach + 1):
         near = (edges if z == 1 else near.astype(float) @ step > 0) | near
@@ -219,7 +225,7 @@ def winning_margins(rings: Float[Array, "N M Z"], label: Float[Array, "N"]) -> F
 
 def core_distance(margin: Float[Array, "Z"]) -> Int[Array, ""]:
     r"""(3.6): $z_m = \arg\max_{z \geq 1} \bar\Delta(z)$; distance 0 is the node itself."""
-    return 1 + jnp.argmax(margin[1:])
+    return 1 + jnp.argmax(margin[1:]).astype(int)
 
 
 # ------------------------------------------------------------- the labelled nodes and their pools
@@ -228,6 +234,11 @@ def core_distance(margin: Float[Array, "Z"]) -> Int[Array, ""]:
 def labelled(cfg: Config, key: Key[Array, ""], n: int) -> Int[Array, "N"]:
     """All nodes in random order; the first `samples` of them are labelled, the rest is the test."""
     return jnp.argsort(uniform(stream(key, "data/labelled"), (n,)))
+
+
+def first_of(order: Int[Array, "N"], count: ArrayLike) -> Bool[Array, "N"]:
+    """Which nodes come first in an order."""
+    return jnp.zeros(len(order), bool).at[order].set(jnp.arange(len(order)) < whole(count))
 
 
 def in_pool(cfg: Config, core: Int[Array, ""]) -> Bool[Array, "Z"]:
@@ -242,7 +253,7 @@ def draw(u: Float[Array, "draws"], contents: Int[Array, "cells"]) -> Int[Array, 
 
     def one(left: Int[Array, "cells"], u: Float[Array, ""]) -> tuple[Int[Array, "cells"], None]:
         ends = jnp.cumsum(left)
-        ball = jnp.floor(u * ends[-1]).astype(left.dtype)
+        ball = jnp.floor(u * ends[-1].astype(float)).astype(left.dtype)
         drawn = (ends > ball) & (ends - left <= ball)
         return left - drawn.astype(left.dtype), None
 
@@ -258,10 +269,9 @@ def sample(
     exactly. Each node keeps `bank` of them, used in turn.
     """
     count, m, z = rings.shape
-    open_pool = pool.at[0].set(False)
-    urn = jnp.where(open_pool, rings, 0.0)[..., 1:-1] if z > 2 else jnp.zeros((count, m, 0))
+    urn = (rings * pool.astype(float)[None, None, :])[..., 1:-1]
     u = uniform(stream(key, "batch"), (count, cfg.bank, cfg.sampled))
-    contents = urn.reshape(count, -1).astype(jnp.int32)
+    contents = urn.reshape(count, -1).astype(jnp.int32)  # exact: they are whole numbers
     drawn = jax.vmap(jax.vmap(draw, in_axes=(0, None)))(u, contents)
     drawn = drawn.reshape(count, cfg.bank, m, z - 2)
     self_ = jnp.broadcast_to(rings[:, None, :, :1].astype(jnp.int32), (count, cfg.bank, m, 1))
@@ -385,7 +395,8 @@ def report(
     nodes, m = graph.nodes, graph.rings.shape[1]
     sizes = jnp.take(graph.rings.sum(axis=1), core, axis=-1)
     plain = known & (nodes.pattern > 1)
-    kind = jax.nn.one_hot(2 * nodes.pattern + (nodes.vote > 0), 2 * m, dtype=float)[:, 4:]
+    kind = 2 * nodes.pattern + (nodes.vote > 0).astype(int)
+    kinds = jax.nn.one_hot(kind, 2 * m, dtype=float)[:, 4:]  # without the discriminative ones
     return Probes(
         **trace.probes,
         margin=winning_margins(graph.rings, nodes.label).mean(axis=0),
@@ -394,7 +405,7 @@ def report(
         confusion=confusion,
         inconsistent=mean_over(~known, (nodes.vote != nodes.label).astype(float)),
         labelled_plain=jnp.sum(plain).astype(float),
-        fewest=jnp.min(jnp.sum(jnp.where(known[:, None], kind, 0.0), axis=0)),
+        fewest=jnp.min(jnp.sum(jnp.where(known[:, None], kinds, 0.0), axis=0)),
         ring=jnp.arange(cfg.reach + 2),
         step=trace.step,
     )
@@ -402,8 +413,8 @@ def report(
 
 def probe_steps(cfg: Config) -> Int[Array, "step"]:
     """`record` steps, evenly spaced from 0 to `steps`."""
-    at = jnp.arange(cfg.record) * jnp.asarray(cfg.steps) / (cfg.record - 1)
-    return jnp.round(at).astype(jnp.int32)
+    part = jnp.arange(cfg.record).astype(float) / (cfg.record - 1)
+    return jnp.round(part * jnp.asarray(cfg.steps).astype(float)).astype(jnp.int32)
 
 
 # ---------------------------------------------------------------- training, on counts
@@ -420,11 +431,11 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Pro
     pool = in_pool(cfg, core)
 
     order, exists = labelled(cfg, key, n), mask(cfg, "samples")
-    chosen = order[jnp.arange(size(cfg, "samples")) % n]
-    known = jnp.zeros(n, bool).at[order].set(jnp.arange(n) < cfg.samples)
+    chosen = order[jnp.arange(size(cfg, "samples")) % n]  # the padding repeats nodes
+    known = first_of(order, cfg.samples)
     at_chosen = jax.tree.map(lambda x: x[chosen], nodes)
     seen = by_lane(lambda rings, pool: sample(cfg, key, rings, pool), graph.rings[chosen], pool)
-    full = jnp.where(pool, graph.rings, 0.0)
+    full = graph.rings * pool.astype(float)[None, None, :]
 
     def loss(w: Weights, counts: Int[Array, "L M Z"]) -> Float[Array, ""]:
         f, _ = outputs(cfg, w, at_chosen.pattern, counts.astype(float))

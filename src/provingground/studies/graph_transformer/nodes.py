@@ -19,12 +19,12 @@ from provingground.train import descend
 from .model import (
     Config,
     Graph,
-    Nodes,
     Probes,
     Weights,
     confusion_ratio,
     core_distance,
     distances,
+    first_of,
     hinge,
     in_pool,
     initial_weights,
@@ -118,8 +118,8 @@ def realise(
     cell = pattern * z + dist
     order = jnp.argsort(cell.astype(u.dtype) + u)  # by cell, inside a cell at random
     total = jnp.bincount(cell, length=counts.size)
-    rank = jnp.arange(len(u)) - (jnp.cumsum(total) - total)[cell[order]]
-    taken = rank < counts.reshape(-1)[cell[order]]
+    rank = jnp.arange(len(u)) - (jnp.cumsum(total) - total)[cell[order]].astype(int)
+    taken = rank < counts.reshape(-1)[cell[order]].astype(rank.dtype)
     first = jnp.argsort(~taken, stable=True)[: most + 1]
     ids = order[first]
     return Pool(ids, dist[ids], taken[first])
@@ -160,7 +160,7 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
     n = cfg.nodes if data is None else len(data.x)
     order, exists = labelled(cfg, key, n), mask(cfg, "samples")
     chosen = order[jnp.arange(size(cfg, "samples")) % n]
-    known = jnp.zeros(n, bool).at[order].set(jnp.arange(n) < cfg.samples)
+    known = first_of(order, cfg.samples)
     confusion = jnp.array(jnp.nan)
     if data is None:
         data, (seen, core) = random_features(cfg, key, chosen)
@@ -203,5 +203,3 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
     )
     return report(cfg, trace, graph, core, known, confusion)
 
-
-__all__ = ["Features", "Nodes", "Pool", "absolute_encoding", "output", "simulate_nodes"]

@@ -46,7 +46,7 @@ def graph(edges: Any, pattern: ArrayLike, label: ArrayLike, reach: int = 2) -> G
     margins = y[:, None] * (rings[:, 0] - rings[:, 1])
     core = 1 + int(margins.mean(axis=0)[1:].argmax())
     vote = np.where(margins[:, core] == 0, y, y * np.sign(margins[:, core]))
-    nodes = Nodes(jnp.asarray(kinds), jnp.asarray(vote, float), jnp.asarray(y, float))
+    nodes = Nodes(jnp.asarray(kinds, int), jnp.asarray(vote, float), jnp.asarray(y, float))
     return Graph(nodes, jnp.asarray(rings, float))
 
 
