@@ -53,9 +53,7 @@ def test_rings_hold_every_node_once_whatever_the_blocks(graph, groups, block):
     members = np.bincount(group, minlength=groups)
     np.testing.assert_array_equal(rings.sum(axis=2), np.tile(members, (n, 1)))
     parts = [d for _, d in graphs.distance_blocks(matrix, 3, block)]
-    np.testing.assert_array_equal(
-        np.concatenate(parts), graphs.distances(matrix, np.arange(n), 3)
-    )
+    np.testing.assert_array_equal(np.concatenate(parts), graphs.distances(matrix, np.arange(n), 3))
 
 
 @given(EDGES, st.randoms(use_true_random=False))

@@ -10,11 +10,6 @@ from provingground import plot, stats
 from . import measures, theory
 
 
-def _estimates(points: xr.Dataset) -> tuple[xr.DataArray, list[Any]]:
-    coord = points[next(iter(points.dims))]
-    return coord, list(zip(*(points[k].values for k in ("value", "low", "high")), strict=True))
-
-
 def _label_axis(ax: Any, ds: xr.Dataset) -> None:
     ax.set_ylabel("labelled nodes for half of the trainings, $N_{50}$")
     ax.set_xlabel(plot.label(ds.frac_disc))
@@ -68,24 +63,31 @@ def draw_confusion(ds: xr.Dataset):
 
 
 def draw_coverage(ds: xr.Dataset):
-    fig, (left, right) = plot.figure(1, 2, title="Labels must cover every pattern and vote")
-    at = measures.at_fraction(ds)
+    swept = "frac_disc" in ds.dims
+    title = "Labels must cover every pattern and vote"
+    fig, axes = plot.figure(1, 1 + swept, title=title, width=None if swept else 4.6)
+    left, at = axes[0], measures.at_fraction(ds)
     for name in ds.network.values:
         rate = measures.solved(measures.at_network(name, at))
-        plot.curve(left, rate, "samples", label=f"success, {name}", log="x")
+        plot.curve(left, rate, "samples", label=str(name), log="x")
+    gt = measures.at_network("GT", at)
+    for label, where, mark in (
+        ("GT, labels cover all kinds", measures.covered(gt), "^"),
+        ("GT, labels miss a kind", ~measures.covered(gt), "v"),
+    ):
+        rate = measures.solved(gt).where(where).mean("seed")
+        left.plot(ds.samples, rate, mark, color=plot.GREY, label=label)
     n = np.geomspace(float(ds.samples[0]), float(ds.samples[-1]), 100)
     chance = theory.chance_to_cover(n, 0.4, measures.PLAIN.patterns)
     plot.theory_curve(left, n, chance, "chance to cover all kinds")
-    left.set_ylabel(r"rate, $\gamma_d = 0.4$")
-    gt = measures.at_network("GT", ds)
-    yes = measures.covered(gt)
-    others = [d for d in yes.dims if d != "samples"]
-    for label, where, mark in (("cover all kinds", yes, "o-"), ("miss a kind", ~yes, "s-")):
-        rate = measures.solved(gt).where(where).mean(others)
-        right.plot(ds.samples, rate, mark, label=f"labels {label}")
-    right.set(xlabel=plot.label(ds.samples), ylabel="success rate of the GT", ylim=(-0.05, 1.05))
-    right.set_xscale("log")
-    right.legend()
+    left.set_ylabel(r"success rate, $\gamma_d = 0.4$")
+    if swept:
+        points = measures.labels_at(measures.at_network("GT", ds)).points
+        plot.curve(axes[1], points, "frac_disc", label="GT", line=False, log="y")
+        x = np.linspace(float(ds.frac_disc.min()), float(ds.frac_disc.max()), 100)
+        cover = theory.labels_to_cover(x, measures.PLAIN.patterns)
+        plot.theory_curve(axes[1], x, cover, "labels that cover all kinds half the time")
+        _label_axis(axes[1], ds)
     return fig
 
 
@@ -94,7 +96,7 @@ def draw_flips(ds: xr.Dataset):
     plot.curve(ax, ds.test_loss, "step", hue="frac_inconsistent")
     ends = [int(ds.step[0]), int(ds.step[-1])]
     for eps in ds.frac_inconsistent.values:
-        plot.theory_curve(ax, ends, [theory.test_loss(eps)] * 2, r"$2\epsilon_0$")
+        plot.theory_curve(ax, ends, [theory.final_loss(eps)] * 2, r"$2\epsilon_0$")
     return fig
 
 
@@ -144,11 +146,10 @@ def draw_steps(ds: xr.Dataset):
 def draw_bias(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="The learned encoding and the winning margins")
     rings = slice(1, 3)
-    plot.curve(left, ds.margin.sel(ring=rings), "ring", hue="setting", line=False)
-    plot.curve(right, measures.end(ds.dist_bias).sel(ring=rings), "ring", hue="setting", line=False)
+    plot.curve(left, ds.margin.sel(ring=rings), "ring", hue="setting")
+    plot.curve(right, measures.end(ds.dist_bias).sel(ring=rings), "ring", hue="setting")
     for ax in (left, right):
         ax.set_xticks([1, 2, 3], ["1", "2", r"$\geq 3$"])
-        ax.set_xlim(0.6, 3.4)
     return fig
 
 

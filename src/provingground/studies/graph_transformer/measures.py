@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from provingground import plot, stats
+from provingground import stats
 from provingground.study import Estimate
 
 from . import theory
@@ -95,7 +95,7 @@ def gcn_advantage(ds: xr.Dataset) -> Estimate:
 
 def settling_time(ds: xr.Dataset) -> xr.DataArray:
     r"""Steps until the test loss has made 9/10 of its way from 1 to $2\hat\epsilon_0$."""
-    goal = theory.test_loss(ds.inconsistent)
+    goal = theory.final_loss(ds.inconsistent)
     level = goal + 0.1 * (1 - goal)
     below = ds.test_loss < level
     first = below.argmax("step")

@@ -119,9 +119,7 @@ def discriminative(cfg: Config) -> Int[Array, ""]:
     return whole(cfg.frac_disc * cfg.nodes / 2)
 
 
-def random_nodes(
-    cfg: Config, key: Key[Array, ""], common: Float[Array, ""] | None = None
-) -> Nodes:
+def random_nodes(cfg: Config, key: Key[Array, ""], common: Float[Array, ""] | None = None) -> Nodes:
     """Section 3.5.1: patterns in order of index (edges are random, so any order would do).
 
     Nodes that are not discriminative get a vote by a fair coin, or a `common` one.

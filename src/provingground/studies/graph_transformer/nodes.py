@@ -202,4 +202,3 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
         probe=look,
     )
     return report(cfg, trace, graph, core, known, confusion)
-

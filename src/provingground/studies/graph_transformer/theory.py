@@ -80,7 +80,7 @@ def iterations_gcn(lr: Any, frac_inconsistent: Any, key_error: Any, frac_disc: A
     return iterations(lr, frac_inconsistent, key_error) * _inverse(frac_disc) ** 2
 
 
-def test_loss(frac_inconsistent: Any, eps: Any = 0.0) -> Any:
+def final_loss(frac_inconsistent: Any, eps: Any = 0.0) -> Any:
     r"""(3.10): $f \leq 2\epsilon_0 + \epsilon$. A flipped label at output $\pm1$ costs 2."""
     return 2 * frac_inconsistent + eps
 
@@ -185,7 +185,7 @@ def theory(cfg: Config) -> Prediction:
         "iterations_gcn": iterations_gcn(
             cfg.lr, cfg.frac_inconsistent, cfg.key_error, cfg.frac_disc
         ),
-        "test_loss": test_loss(cfg.frac_inconsistent),
+        "test_loss": final_loss(cfg.frac_inconsistent),
         "attention": mean_attention(cfg.confusion_ratio, cfg.frac_disc),
     }
     return Prediction(conditions(cfg), {k: float(v) for k, v in values.items()})
