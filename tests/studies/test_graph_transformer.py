@@ -459,9 +459,9 @@ def test_a_training_takes_other_encodings():
 
 
 def test_whole_graphs_are_learned():
-    changes = dict(samples=40, steps=200, frac_inconsistent=0.0, width=40, lr=2.0, nodes=60)
-    cfg = Config(**(TINY | changes | dict(degree=8, confusion_ratio=0.1)))
-    probes = GRAPHS(grid.typed(cfg, "float32"), KEY)
+    changes: dict[str, Any] = dict(samples=40, steps=200, frac_inconsistent=0.0, width=40, lr=2.0)
+    changes |= dict(nodes=60, degree=8, confusion_ratio=0.1)
+    probes = GRAPHS(single(**(TINY | changes)), KEY)
     assert probes.train_loss[-1] < 0.1
     assert probes.test_error[-1] < 0.2
     core = 1 + int(np.argmax(probes.margin[1:]))

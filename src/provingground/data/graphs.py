@@ -26,10 +26,12 @@ def adjacency(graph: Any, nodes: int | None = None) -> sp.csr_array:
     [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     """
     if sp.issparse(graph):
-        matrix = sp.coo_array(graph)
-        row, col, n = matrix.coords[0], matrix.coords[1], matrix.shape[0]
-        if matrix.shape[0] != matrix.shape[1] or nodes not in (None, n):
-            raise InputError(f"an adjacency matrix is square; this one is {matrix.shape}.")
+        matrix: Any = sp.coo_array(graph)
+        (row, col), (n, width) = matrix.coords, matrix.shape
+        if n != width or nodes not in (None, n):
+            raise InputError(
+                f"an adjacency matrix is square, with a row for each node; this is {n} x {width}."
+            )
         kept = matrix.data != 0
         row, col = row[kept], col[kept]
     else:
@@ -49,6 +51,12 @@ def adjacency(graph: Any, nodes: int | None = None) -> sp.csr_array:
     return sp.csr_array(sp.coo_array((ones, where), shape=(n, n)))  # doubles are summed: still True
 
 
+def node_count(graph: sp.csr_array) -> int:
+    """The number of nodes."""
+    shape: Any = graph.shape
+    return int(shape[0])
+
+
 def distances(graph: sp.csr_array, sources: ArrayLike, limit: int) -> NDArray[np.int8]:
     """Shortest-path distances from each source to all nodes; `limit` also stands for all beyond.
 
@@ -59,7 +67,7 @@ def distances(graph: sp.csr_array, sources: ArrayLike, limit: int) -> NDArray[np
     if not 0 < limit < 127:
         raise InputError(f"limit = {limit} is not allowed: distances are cut at 1 to 126.")
     at = np.asarray(sources, int)
-    dist = np.full((len(at), graph.shape[0]), limit, np.int8)
+    dist = np.full((len(at), node_count(graph)), limit, np.int8)
     rows = np.arange(len(at))
     dist[rows, at] = 0
     steps = graph.astype(np.int32)
@@ -80,7 +88,7 @@ def distance_blocks(
     graph: sp.csr_array, limit: int, block: int = BLOCK
 ) -> Iterator[tuple[slice, NDArray[np.int8]]]:
     """All distances, for one block of sources after another."""
-    n = graph.shape[0]
+    n = node_count(graph)
     for start in range(0, n, block):
         stop = min(start + block, n)
         yield slice(start, stop), distances(graph, np.arange(start, stop), limit)
@@ -96,7 +104,7 @@ def ring_counts(
     [[1, 0, 0], [0, 1, 1]]
     """
     kind = np.eye(groups, dtype=np.float32)[np.asarray(group)]
-    found = np.zeros((graph.shape[0], groups, limit + 1), np.float32)
+    found = np.zeros((node_count(graph), groups, limit + 1), np.float32)
     for rows, dist in distance_blocks(graph, limit):
         for z in range(limit + 1):
             found[rows, :, z] = (dist == z).astype(np.float32) @ kind
@@ -111,7 +119,7 @@ def normalised(graph: sp.csr_array, loops: bool = True) -> sp.csr_array:
     """
     matrix = graph.astype(float)
     if loops:
-        matrix = matrix + sp.eye_array(graph.shape[0])
+        matrix = matrix + sp.eye_array(node_count(graph))
     degree = np.asarray(matrix.sum(axis=1), float)
     scale = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))  # a lone node stays 0
-    return sp.csr_array(scale @ matrix @ scale).astype(float)
+    return sp.csr_array(scale @ matrix @ scale)

@@ -123,11 +123,9 @@ def time_exponent(ds: xr.Dataset, window: tuple[float, float] = (0.0, 1.0)) -> E
 
 def spread(y: xr.DataArray, along: str) -> Estimate:
     """Largest over smallest mean along an axis; the two are chosen with all seeds."""
-    mean = y.mean("seed", skipna=False)
-    return stats.paired_ratio(
-        y.sel({along: mean[along][int(mean.argmax())]}, drop=True),
-        y.sel({along: mean[along][int(mean.argmin())]}, drop=True),
-    )
+    mean = y.mean("seed", skipna=False).values
+    top, bottom = (y.isel({along: int(i)}, drop=True) for i in (mean.argmax(), mean.argmin()))
+    return stats.paired_ratio(top, bottom)
 
 
 def enough_steps(room: float) -> Callable[[dict[str, Any]], dict[str, int]]:

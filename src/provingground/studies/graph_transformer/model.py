@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Num, UInt
 
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, mask, par, probe, size
@@ -278,7 +278,7 @@ def sample(
 
 
 def confusion_ratio(
-    seen: Int[Array, "L B M Z"], nodes: Nodes, core: Int[Array, ""], exists: Bool[Array, "L"]
+    seen: Num[Array, "L B M Z"], nodes: Nodes, core: Int[Array, ""], exists: Bool[Array, "L"]
 ) -> Float[Array, ""]:
     """(3.7): confusion nodes among the discriminative ones of the sampled core ring, averaged
     over samples and labelled non-discriminative nodes."""

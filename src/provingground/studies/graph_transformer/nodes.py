@@ -125,8 +125,10 @@ def realise(
     return Pool(ids, dist[ids], taken[first])
 
 
-def random_features(cfg: Config, key: Key[Array, ""], chosen: Int[Array, "L"]) -> Any:
-    """A random graph with noisy features, and samples for the chosen nodes."""
+def random_features(
+    cfg: Config, key: Key[Array, ""], chosen: Int[Array, "L"]
+) -> tuple[Features, Int[Array, "L B M Z"]]:
+    """A random graph with noisy features, and samples for the chosen nodes: nodes and counts."""
     nodes = random_nodes(cfg, key)
     edges = random_edges(cfg, key, nodes)
     dist = distances(edges, cfg.reach)
@@ -144,8 +146,7 @@ def random_features(cfg: Config, key: Key[Array, ""], chosen: Int[Array, "L"]) -
     real = jax.vmap(jax.vmap(realise, in_axes=(0, 0, None, None, None)), (0, 0, None, 0, None))
     train = real(seen, u, nodes.pattern, dist[chosen], min(cfg.sampled, cfg.nodes - 1))
     everyone = jnp.broadcast_to(jnp.arange(cfg.nodes), dist.shape)
-    confusion = (seen, core)
-    return Features(graph, x, train, Pool(everyone, dist, pool[dist])), confusion
+    return Features(graph, x, train, Pool(everyone, dist, pool[dist])), seen
 
 
 # ------------------------------------------------------------------- training, on nodes
@@ -161,16 +162,18 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
     order, exists = labelled(cfg, key, n), mask(cfg, "samples")
     chosen = order[jnp.arange(size(cfg, "samples")) % n]
     known = first_of(order, cfg.samples)
-    confusion = jnp.array(jnp.nan)
+    seen = None
     if data is None:
-        data, (seen, core) = random_features(cfg, key, chosen)
+        data, seen = random_features(cfg, key, chosen)
         drawn = data.samples
-        at_chosen = jax.tree.map(lambda v: v[chosen], data.graph.nodes)
-        confusion = confusion_ratio(seen, at_chosen, core, exists)
     else:
         drawn = jax.tree.map(lambda v: v[chosen], data.samples)
-    graph, x, nodes = data.graph, data.x, data.graph.nodes
+    graph, x, nodes, test = data.graph, data.x, data.graph.nodes, data.test
     core = core_distance(winning_margins(graph.rings, nodes.label).mean(axis=0))
+    if seen is None:  # of a given graph: whole rings stand for samples
+        seen = graph.rings[chosen][:, None]
+    at_chosen = jax.tree.map(lambda v: v[chosen], nodes)
+    confusion = confusion_ratio(seen, at_chosen, core, exists)
     kept = drawn.ids.shape[1]
     kind = jax.nn.one_hot(nodes.pattern, graph.rings.shape[1], dtype=float)
 
@@ -181,9 +184,9 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
         return mean_over(exists, hinge(nodes.label[chosen], f_of(w, x[chosen], pool)[0]))
 
     def look(w: Weights) -> dict[str, Float[Array, "..."]]:
-        f, p = f_of(w, x, data.test)
-        rings = jax.nn.one_hot(data.test.dist, cfg.reach + 2, dtype=float)
-        cells = jnp.einsum("ns,nsk,nsz->nkz", p, kind[data.test.ids], rings)
+        f, p = f_of(w, x, test)
+        rings = jax.nn.one_hot(test.dist, cfg.reach + 2, dtype=float)
+        cells = jnp.einsum("ns,nsk,nsz->nkz", p, kind[test.ids], rings)
         return measure(cells, f, nodes, known, core, w.b)
 
     def batch(t: Int[Array, ""]) -> Pool:

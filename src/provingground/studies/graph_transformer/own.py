@@ -40,8 +40,8 @@ def graph(edges: Any, pattern: ArrayLike, label: ArrayLike, reach: int = 2) -> G
         raise InputError("patterns are whole numbers from 0 on, one for each node.")
     y = _labels(label, len(kinds))
     matrix = graphs.adjacency(edges, None if hasattr(edges, "tocoo") else len(kinds))
-    if matrix.shape[0] != len(kinds):
-        raise InputError(f"{len(kinds)} patterns for a graph of {matrix.shape[0]} nodes.")
+    if (n := graphs.node_count(matrix)) != len(kinds):
+        raise InputError(f"{len(kinds)} patterns for a graph of {n} nodes.")
     rings = graphs.ring_counts(matrix, kinds, max(3, int(kinds.max()) + 1), reach + 1)
     margins = y[:, None] * (rings[:, 0] - rings[:, 1])
     core = 1 + int(margins.mean(axis=0)[1:].argmax())

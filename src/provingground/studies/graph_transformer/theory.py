@@ -49,7 +49,7 @@ def uniform_gaps(nodes: int, frac_disc: Any, confusion_ratio: Any, degree: int) 
     same, other, own = degrees(nodes, frac_disc, confusion_ratio, degree)
     n_d = np.round(np.asarray(frac_disc) * nodes / 2)
     plain = nodes - 2 * n_d
-    silent = plain * (same + other) * _inverse(2 * n_d)  # edges of plain nodes, shared out
+    silent = plain * (same + other) / np.maximum(2 * n_d, 1)  # edges of plain nodes, shared out
     return (own + 1) / (own + 1 + silent), (same - other) / (same + other + 1)
 
 
