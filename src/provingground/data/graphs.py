@@ -57,6 +57,26 @@ def node_count(graph: sp.csr_array) -> int:
     return int(shape[0])
 
 
+def _search(
+    graph: sp.csr_array, sources: NDArray[np.intp], limit: int
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Breadth-first: for z = 0, ..., limit - 1 the pairs (row of a source, node) at distance z."""
+    if not 0 < limit < 127:
+        raise InputError(f"limit = {limit} is not allowed: distances are cut at 1 to 126.")
+    seen = np.zeros((len(sources), node_count(graph)), bool)
+    steps: Any = graph.astype(np.int32)
+    rows, cols = np.arange(len(sources)), sources
+    for z in range(limit):
+        seen[rows, cols] = True
+        yield z, rows, cols
+        if z == limit - 1:
+            return  # what is farther is not asked for
+        ones = np.ones(len(rows), np.int32)
+        rows, cols = (sp.csr_array((ones, (rows, cols)), shape=seen.shape) @ steps).nonzero()
+        new = ~seen[rows, cols]
+        rows, cols = rows[new], cols[new]
+
+
 def distances(graph: sp.csr_array, sources: ArrayLike, limit: int) -> NDArray[np.int8]:
     """Shortest-path distances from each source to all nodes; `limit` also stands for all beyond.
 
@@ -64,23 +84,10 @@ def distances(graph: sp.csr_array, sources: ArrayLike, limit: int) -> NDArray[np
     >>> distances(path, [0], limit=3)
     array([[0, 1, 2, 3, 3]], dtype=int8)
     """
-    if not 0 < limit < 127:
-        raise InputError(f"limit = {limit} is not allowed: distances are cut at 1 to 126.")
     at = np.asarray(sources, int)
     dist = np.full((len(at), node_count(graph)), limit, np.int8)
-    rows = np.arange(len(at))
-    dist[rows, at] = 0
-    steps = graph.astype(np.int32)
-    shape = dist.shape
-    cols = at
-    for z in range(1, limit):
-        front = sp.csr_array((np.ones(len(rows), np.int32), (rows, cols)), shape=shape)
-        rows, cols = (front @ steps).nonzero()
-        new = dist[rows, cols] > z
-        rows, cols = rows[new], cols[new]
+    for z, rows, cols in _search(graph, at, limit):
         dist[rows, cols] = z
-        if not len(rows):
-            break
     return dist
 
 
@@ -103,11 +110,14 @@ def ring_counts(
     >>> ring_counts(path, [0, 1, 1], groups=2, limit=2)[0].astype(int).tolist()
     [[1, 0, 0], [0, 1, 1]]
     """
-    kind = np.eye(groups, dtype=np.float32)[np.asarray(group)]
-    found = np.zeros((node_count(graph), groups, limit + 1), np.float32)
-    for rows, dist in distance_blocks(graph, limit):
-        for z in range(limit + 1):
-            found[rows, :, z] = (dist == z).astype(np.float32) @ kind
+    kind, n = np.asarray(group), node_count(graph)
+    found = np.zeros((n, groups, limit + 1), np.float32)
+    for start in range(0, n, BLOCK):
+        sources = np.arange(start, min(start + BLOCK, n))
+        for z, rows, cols in _search(graph, sources, limit):
+            counts = np.bincount(rows * groups + kind[cols], minlength=len(sources) * groups)
+            found[sources, :, z] = counts.reshape(-1, groups)
+    found[:, :, limit] = np.bincount(kind, minlength=groups) - found.sum(axis=2)
     return found
 
 
