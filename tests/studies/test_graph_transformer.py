@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid
+from provingground import grid, plot
 from provingground.errors import InputError
 from provingground.keys import seed_key, stream, uniform
 from provingground.studies.graph_transformer import STUDY, measures, own, theory
@@ -60,6 +61,7 @@ def jit(function, **how):
 
 COUNTS, NODES, GRAPHS, DRAW = map(jit, (simulate, simulate_nodes, simulate_graphs, draw))
 SAMPLE, OUTPUT, OUTPUTS, EDGES = map(jit, (sample, output, outputs, random_edges))
+SMALLEST = jit(smallest)
 INITIAL = jit(initial_weights, static_argnums=2)
 
 
@@ -198,7 +200,7 @@ def test_flips_are_the_given_fraction():
 def test_random_subsets_have_their_size(k, seed):
     bits = jax.random.bits(seed_key("s", seed), (12, 12), jnp.uint32)
     among = jnp.arange(12) % 3 != 0  # eight of them
-    found = np.asarray(smallest(bits, among, jnp.full(12, min(k, 8))))
+    found = np.asarray(SMALLEST(bits, among, jnp.full(12, min(k, 8))))
     assert (found.sum(axis=1) == min(k, 8)).all()
     assert not found[:, ~np.asarray(among)].any()
 
@@ -511,8 +513,6 @@ def test_the_chance_to_cover_all_kinds():
 
 
 def test_hitting_times_are_interpolated():
-    import xarray as xr
-
     loss = np.array([[1.0, 0.5, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7], [0.0, 0.0, 0.0, 0.0]])
     ds = xr.Dataset(
         {"test_loss": (("seed", "step"), loss)}, {"step": [0, 10, 20, 30], "seed": [0, 1, 2]}
@@ -525,16 +525,39 @@ def test_hitting_times_are_interpolated():
     np.testing.assert_allclose(measures.hitting_time(other), found)
 
 
+def paper_dataset(experiment):
+    """Made-up results on the grid of the paper scale: losses that fall to zero or do not."""
+    sweep = grid.plan(STUDY, STUDY.experiment(experiment), "paper")
+    rng = np.random.default_rng(0)
+    axes = {a.name: list(a.labels) for a in sweep.axes}
+    shape = (*map(len, axes.values()), len(sweep.seeds))
+    dims = (*axes, "seed")
+    coords = {**axes, "seed": np.arange(shape[-1]), "step": np.arange(61) * 10.0}
+    coords["ring"] = np.arange(4)
+    for name in ("frac_inconsistent", "frac_disc", "confusion_ratio", "samples", "lr"):
+        if name in axes:
+            coords[name] = np.array(axes[name])
+    like = xr.Dataset(coords=coords)
+    ready = rng.uniform(100, 500, shape)
+    fit = np.clip(1 - np.arange(61) * 10 / ready[..., None], 0, 1)
+    if "samples" in axes:  # few labels: half of the loss stays
+        place = [1] * len(shape)
+        place[dims.index("samples")] = -1
+        labels = np.array(axes["samples"]).reshape(place)
+        fit = np.where((labels < rng.uniform(4, 100, shape))[..., None], 0.5 + fit / 2, fit)
+    for name in ("test_loss", "train_loss", "test_error"):
+        like[name] = ((*dims, "step"), fit)
+    like["attention_relevant"] = 1 - like.train_loss / 2
+    like["dist_bias"] = ((*dims, "step", "ring"), rng.normal(size=(*shape, 61, 4)))
+    like["margin"] = ((*dims, "ring"), rng.normal(size=(*shape, 4)))
+    like["inconsistent"] = (dims, rng.uniform(0, 0.01, shape))
+    like["fewest"] = (dims, rng.integers(0, 3, shape))
+    return like
+
+
 @pytest.mark.parametrize("experiment", [e.name for e in STUDY.experiments])
-def test_every_paper_program_runs(experiment, store):
-    """Trained for a few steps at the paper's sizes, or a smaller graph: the shapes are right."""
-    found = STUDY.experiment(experiment)
-    sweep = grid.plan(STUDY, found, "paper")
-    point = next(iter(sweep.points()))
-    cfg = dataclasses.replace(
-        point.config, steps=2, nodes=24, degree=4, width=4, bank=2, sampled=3, record=2,
-        samples=2, test_graphs=2,
-    )  # fmt: skip
-    simulator = STUDY.simulators[point.program.simulator]
-    shapes = jax.eval_shape(simulator.simulate, grid.typed(cfg, "float32"), KEY)
-    assert isinstance(shapes, simulator.probes)
+def test_the_paper_scale_can_be_measured_and_drawn(experiment):
+    found, ds = STUDY.experiment(experiment), paper_dataset(experiment)
+    for claim in found.claims_at("paper"):
+        assert math.isfinite(claim.measure(ds).value), claim.name
+    assert plot.check_layout(found.figure(ds)) == []
