@@ -1,25 +1,16 @@
 """One Experiment per figure: the grid, what it should show, and how it is drawn."""
 
 from math import inf
-from typing import Any
 
 from provingground import stats
 from provingground.study import Claim, Experiment, cases
 
 from . import drawing, measures, theory
-
-# The paper's step size; the quick scale takes ten times larger steps, a tenth as many. Quick grids
-# have ten points at up to 128 labels or five at 256, so that all of them share two programs.
-PAPER: dict[str, Any] = dict(lr=0.01, record=61)
-QUICK: dict[str, Any] = dict(lr=0.1, record=21)
-
-BOTH = cases({k: measures.NETWORKS[k] for k in ("GT", "GCN, core known")})
+from .labels import COVERAGE, FIG3_3A, FIG3_3B, FIG3_6
+from .measures import PAPER, QUICK
+from .variants import ENCODINGS, GRAPH_LEVEL, REDUCTION
 
 FRACTIONS = [0.6, 0.45, 0.33, 0.22, 0.15]
-
-COVERING = [32, 48, 64, 96, 128]
-
-LABELS = [8, 16, 32, 64, 128]
 
 PE_ABLATION = Experiment(
     "pe_ablation",
@@ -92,166 +83,6 @@ PE_ABLATION = Experiment(
     figure=drawing.draw_ablation,
 )
 
-FIG3_3A = Experiment(
-    "fig3_3a",
-    says="Success rate of the GT over labelled nodes and the discriminative fraction.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.05,
-        "steps": 10000,
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
-        "samples": [*LABELS, 256],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 600, "frac_disc": [0.7, 0.3], "samples": LABELS, "seeds": 6},
-    claims=(
-        Claim(
-            "more_labels_help",
-            "from 8 to 128 labelled nodes the success rate rises by over a half",
-            measure=lambda ds: stats.paired_difference(
-                *(measures.solved(ds).sel(samples=n) for n in (128, 8))
-            ),
-            within=(0.5, inf),
-            source="Figure 3.3(a)",
-        ),
-        Claim(
-            "labels_law",
-            "the labelled nodes needed fall as the discriminative fraction to the power -2",
-            measure=lambda ds: measures.labels_at(ds).law.slope,
-            within=(-2.5, -1.5),
-            source="Figure 3.3(a), Remark 1",
-            expected="fails",
-            note="The bound (3.9) does not depend on γ_d at ε_S = 0, and hardly at 0.05. What "
-            "counts is that the labelled nodes cover the kinds of queries; see `coverage`.",
-        ),
-        Claim(
-            "labels_rise",
-            "a larger discriminative fraction asks for more labels, not fewer (exponent)",
-            measure=lambda ds: measures.labels_at(ds).law.slope,
-            within=(0, inf),
-            source="found here",
-        ),
-    ),
-    figure=drawing.draw_fractions("Labels that the GT needs", -2.0),
-)
-
-FIG3_3B = Experiment(
-    "fig3_3b",
-    says="Success rate of the GT over labelled nodes and the confusion ratio.",
-    grid={
-        **PAPER,
-        "frac_disc": 0.4,
-        "steps": 10000,
-        "confusion_ratio": [0.0, 0.1, 0.2, 0.3, 0.4],
-        "samples": [*LABELS, 256, 512],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 600, "confusion_ratio": [0.0, 0.2], "samples": LABELS, "seeds": 6},
-    claims=(
-        Claim(
-            "confusion_hurts",
-            "the success rate falls with the confusion ratio (smallest step down)",
-            measure=lambda ds: stats.monotone(
-                measures.solved(ds).mean("samples"), "confusion_ratio", "decreasing"
-            ),
-            within=(0, inf),
-            source="Figure 3.3(b)",
-        ),
-        Claim(
-            "no_success_at_04",
-            "at a confusion ratio of 0.4 no training up to 128 labels succeeds",
-            measure=lambda ds: stats.share(
-                measures.solved(ds).sel(confusion_ratio=0.4, samples=slice(0, 128))
-            ),
-            within=(-inf, 0.5),
-            source="Figure 3.3(b)",
-            scale="paper",
-        ),
-        Claim(
-            "confusion_law",
-            "the labelled nodes needed grow as (1 - confusion ratio)^(-2)",
-            measure=lambda ds: measures.labels_by_confusion(ds).law.slope,
-            within=(-2.5, -1.5),
-            source="Figure 3.3(b), Remark 1",
-            expected="fails",
-            note="Far steeper: from ε_S = 0 to 0.2 the labels grow tenfold, not by 1.6.",
-        ),
-        Claim(
-            "confusion_is_steeper",
-            "the exponent is below -4",
-            measure=lambda ds: measures.labels_by_confusion(ds).law.slope,
-            within=(-inf, -4),
-            source="found here",
-        ),
-    ),
-    figure=drawing.draw_confusion,
-)
-
-COVERAGE = Experiment(
-    "coverage",
-    says="Which trainings succeed: those whose labels cover every pattern with every vote.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.2,
-        "steps": 10000,
-        "network": BOTH,
-        "frac_disc": [0.2, 0.4, 0.6, 0.8],
-        "samples": [*COVERING, 256, 512],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 800, "frac_disc": 0.4, "samples": COVERING, "seeds": 6},
-    claims=(
-        Claim(
-            "covered_succeeds",
-            "a GT whose labels cover all kinds succeeds more often than others, by over a half",
-            measure=lambda ds: measures.coverage_gap(measures.at_network("GT", ds)),
-            within=(0.5, inf),
-            source="derived here",
-            scale="paper",
-        ),
-        Claim(
-            "covering_is_enough",
-            "a GT whose labels cover all kinds succeeds (rate)",
-            measure=lambda ds: measures.covered_rate(measures.at_network("GT", ds)),
-            within=(0.8, inf),
-            source="derived here",
-            scale="paper",
-        ),
-        Claim(
-            "cover_is_needed",
-            "the labels a GT needs are over half of those that cover all kinds half the time",
-            measure=lambda ds: stats.worst(measures.coverage_ratio(ds), "low"),
-            within=(0.5, inf),
-            source="theory.labels_to_cover",
-            scale="paper",
-        ),
-        Claim(
-            "cover_suffices",
-            "the labels a GT needs are at most 1.5 times those that cover all kinds half the time",
-            measure=lambda ds: stats.worst(measures.coverage_ratio(ds), "high"),
-            within=(-inf, 1.5),
-            source="theory.labels_to_cover",
-            scale="paper",
-        ),
-        Claim(
-            "gcn_needs_more",
-            "a GCN with the core given needs more labels than the GT (loss of success rate)",
-            measure=lambda ds: measures.gcn_advantage(measures.at_fraction(ds)),
-            within=(-inf, 0),
-            source="Theorem 3.4.6",
-            expected="fails",
-            note="It has no queries, so no kind of node has to be covered.",
-        ),
-        Claim(
-            "gcn_needs_fewer",
-            "at 32 and 64 labels a GCN with the core given succeeds more often, by over 0.3",
-            measure=lambda ds: measures.gcn_advantage(measures.at_fraction(ds)),
-            within=(0.3, inf),
-            source="found here",
-        ),
-    ),
-    figure=drawing.draw_coverage,
-)
 
 FIG3_4 = Experiment(
     "fig3_4",
@@ -304,6 +135,7 @@ FIG3_4 = Experiment(
     figure=drawing.draw_flips,
 )
 
+
 FIG3_5 = Experiment(
     "fig3_5",
     says="Attention on class-relevant nodes and on all others, in time.",
@@ -347,39 +179,6 @@ FIG3_5 = Experiment(
     figure=drawing.draw_attention,
 )
 
-FIG3_6 = Experiment(
-    "fig3_6",
-    says="Success rate of the GCN on the core ring over labelled nodes and γ_d.",
-    grid={
-        **PAPER,
-        **measures.GCN,
-        "confusion_ratio": 0.2,
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
-        "samples": [2, 4, *LABELS, 256],
-    },
-    derive=measures.enough_steps(2.5),
-    seeds=20,
-    quick={**QUICK, "frac_disc": [0.6, 0.3], "samples": [2, 4, 8, 16, 32], "seeds": 6},
-    claims=(
-        Claim(
-            "gcn_labels_law",
-            "the labels that the GCN needs fall as the discriminative fraction to the power -4",
-            measure=lambda ds: measures.labels_at(ds).law.slope,
-            within=(-5, -3),
-            source="(3.13), Figure 3.6",
-            expected="fails",
-            note="The bound (3.13) is far from sharp: a few labels are enough.",
-        ),
-        Claim(
-            "gcn_labels_fall",
-            "the labels that the GCN needs do fall with the discriminative fraction (exponent)",
-            measure=lambda ds: measures.labels_at(ds).law.slope,
-            within=(-inf, 0),
-            source="(3.13)",
-        ),
-    ),
-    figure=drawing.draw_gcn_labels,
-)
 
 FIG3_7 = Experiment(
     "fig3_7",
@@ -414,6 +213,7 @@ FIG3_7 = Experiment(
     ),
     figure=drawing.draw_gcn_steps,
 )
+
 
 FIGB6 = Experiment(
     "figb6",
@@ -464,6 +264,7 @@ FIGB6 = Experiment(
     figure=drawing.draw_steps,
 )
 
+
 PE_ORDER = Experiment(
     "pe_order",
     says="The learned distance bias against the mean winning margins.",
@@ -504,6 +305,7 @@ PE_ORDER = Experiment(
     figure=drawing.draw_bias,
 )
 
+
 STEP_SIZE = Experiment(
     "step_size",
     says="Steps until the test loss is small, over the step size.",
@@ -532,149 +334,6 @@ STEP_SIZE = Experiment(
     figure=drawing.draw_step_size,
 )
 
-REDUCTION = Experiment(
-    "reduction",
-    says="Training on counts, on nodes, with noise, and with fresh samples at every step.",
-    grid={
-        "lr": 0.1,
-        "record": 61,
-        "confusion_ratio": 0.1,
-        "samples": 64,
-        "steps": 400,
-        "form": cases(
-            {
-                "counts": {},
-                "nodes": dict(simulator="nodes"),
-                "noisy nodes": dict(simulator="nodes", noise=0.01),
-                "fresh samples": dict(bank=401),
-            }
-        ),
-    },
-    seeds=20,
-    claims=(
-        Claim(
-            "counts_are_exact",
-            "on nodes the test loss is that on counts (largest difference)",
-            measure=lambda ds: measures.apart(ds, "nodes"),
-            within=(-inf, 1e-2),
-            source="derived here",
-        ),
-        Claim(
-            "noise_is_small",
-            "the feature noise of the paper changes the steps needed by less than 5%",
-            measure=lambda ds: measures.later(ds, "noisy nodes"),
-            within=(0.95, 1.05),
-            source="section 3.5.1",
-        ),
-        Claim(
-            "banks_are_enough",
-            "fresh samples at every step change the steps needed by less than 5%",
-            measure=lambda ds: measures.later(ds, "fresh samples"),
-            within=(0.95, 1.05),
-            source="derived here",
-        ),
-    ),
-    figure=drawing.draw_reduction,
-    paper_only=True,
-)
-
-ENCODINGS = Experiment(
-    "encodings",
-    says="Other encodings in place of the distance: eigenvectors, random walks, degree.",
-    grid={
-        "lr": 0.1,
-        "record": 31,
-        "nodes": 400,
-        "degree": 48,
-        "key_width": 24,
-        "value_width": 24,
-        "confusion_ratio": 0.1,
-        "noise": 0.01,
-        "samples": 100,
-        "steps": 600,
-        "encoded": cases(
-            {
-                "distance": {},
-                "none": dict(encoding=0.0),
-                "laplacian": dict(encoding=0.0, absolute="laplacian"),
-                "walk": dict(encoding=0.0, absolute="walk"),
-                "degree": dict(encoding=0.0, absolute="degree"),
-            }
-        ),
-    },
-    seeds=20,
-    simulator="nodes",
-    claims=(
-        *(
-            Claim(
-                f"{name}_learns",
-                f"with {words} the test error is zero",
-                measure=lambda ds, name=name: stats.mean(
-                    measures.end(ds.test_error).sel(encoded=name)
-                ),
-                within=(-inf, 0.01),
-                source=source,
-            )
-            for name, words, source in (
-                ("distance", "the distance bias", "Theorem 3.4.4"),
-                ("laplacian", "Laplacian eigenvectors", "found here; appendix B.5.2"),
-            )
-        ),
-        *(
-            Claim(
-                f"{name}_does_not",
-                f"with {words} the test error stays above 0.2",
-                measure=lambda ds, name=name: stats.mean(
-                    measures.end(ds.test_error).sel(encoded=name)
-                ),
-                within=(0.2, inf),
-                source="found here",
-            )
-            for name, words in (
-                ("none", "no encoding"),
-                ("walk", "return probabilities of random walks"),
-                ("degree", "the degree"),
-            )
-        ),
-    ),
-    figure=drawing.draw_encodings,
-    paper_only=True,
-)
-
-GRAPH_LEVEL = Experiment(
-    "graph_level",
-    says="Whole graphs classified by the mean output of their nodes.",
-    grid={
-        "lr": 0.5,
-        "record": 41,
-        "nodes": 60,
-        "degree": 8,
-        "confusion_ratio": 0.1,
-        "steps": 400,
-        "test_graphs": 100,
-        "samples": [8, 32, 128],
-    },
-    seeds=20,
-    simulator="graphs",
-    claims=(
-        Claim(
-            "graphs_learned",
-            "with 32 labelled graphs the test error is zero",
-            measure=lambda ds: stats.mean(measures.end(ds.test_error).sel(samples=32)),
-            within=(-inf, 0.01),
-            source="found here; appendix B.5",
-        ),
-        Claim(
-            "graphs_find_core",
-            "the bias of the core ring becomes the largest (gap)",
-            measure=lambda ds: stats.mean(measures.bias_gap(ds)),
-            within=(0, inf),
-            source="Lemma 3.4.7",
-        ),
-    ),
-    figure=drawing.draw_graph_level,
-    paper_only=True,
-)
 
 EXPERIMENTS = (
     PE_ABLATION,
