@@ -1,0 +1,1 @@
+"""Samplers and data that several studies share."""

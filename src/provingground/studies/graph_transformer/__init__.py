@@ -1,0 +1,23 @@
+"""Generalisation of a one-layer Graph Transformer with a distance encoding."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .graph_level import GraphProbes, simulate_graphs
+from .model import Config, Probes, simulate
+from .nodes import simulate_nodes
+
+STUDY = Study(
+    name="graph_transformer",
+    title="Generalisation of a one-layer Graph Transformer",
+    cite="H. Li, M. Wang, T. Ma, S. Liu, Z. Zhang, P.-Y. Chen, What improves the generalization "
+    "of graph transformers? A theoretical dive into self-attention and positional encoding, "
+    "ICML 2024",
+    simulators={
+        "counts": Simulator(Config, simulate, Probes, says="on counts of patterns by distance"),
+        "nodes": Simulator(Config, simulate_nodes, Probes, says="on nodes, as written"),
+        "graphs": Simulator(Config, simulate_graphs, GraphProbes, says="on whole graphs"),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)
