@@ -30,7 +30,6 @@ from provingground.train import LaneMode
 # Lanes per call (and device) by rule. On a CPU a lane is a training of its own (see
 # `lanes.by_lane`), and more lanes only share more of the drawing; on a GPU they fill the device.
 LANES: dict[LaneMode, int] = {"serial": 32, "wide": 1024}
-WIDEST = 16  # points of a serial call
 PARTS = 8  # into which serial work is cut, if there are so many seeds, for several workers to share
 TUNE_WORTH = 30  # tune the width where the forecast is this many times the cost of tuning
 TUNE_SECONDS = 10.0
@@ -183,7 +182,7 @@ class Job:
         lanes = self.lanes or chosen_lanes(self, self.groups[number].program)
         if self.mode == "serial":  # lanes that only fill up are free: a few widths serve all sweeps
             fitting = 2 ** int(np.log2(lanes))
-            points = _even(whole, min(fitting, WIDEST))
+            points = _even(whole, fitting)
             wide = 2 ** int(np.ceil(np.log2(points)))
             deep = fitting // wide
             parts = -(-PARTS // -(-len(rows) // points))
