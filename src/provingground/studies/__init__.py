@@ -4,7 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-STUDIES = ("benign_overfitting",)
+STUDIES = ("benign_overfitting", "vision_transformer")
 SKELETON = "toy"  # what `proving new` copies; known by name, not listed
 
 

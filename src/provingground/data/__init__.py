@@ -1,0 +1,1 @@
+"""Samplers that several studies share."""

@@ -1,0 +1,180 @@
+"""What is measured on the Datasets of the experiments."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from provingground import stats
+from provingground.study import Estimate
+
+from . import theory
+
+SUCCESS = 1e-3  # section 2.4: a trial with a smaller test loss is a success
+EARLY = 2  # the number of the recorded step at which `fig2_5` looks the first time
+
+
+def at_end(y: xr.DataArray) -> xr.DataArray:
+    return y.isel(step=-1, drop=True)
+
+
+def success(ds: xr.Dataset) -> xr.DataArray:
+    """Whether a trial succeeds, as 0 or 1."""
+    found = (at_end(ds.test_loss) < SUCCESS).astype(float)
+    found.attrs = {"long_name": "success rate"}
+    return found
+
+
+def negated(e: Estimate) -> Estimate:
+    return Estimate(-e.value, -e.high, -e.low)
+
+
+def quotient(a: Estimate, b: Estimate) -> Estimate:
+    """a / b of two positive estimates, with an interval that errs on the wide side."""
+    return Estimate(a.value / b.value, a.low / b.high, a.high / b.low)
+
+
+def difference(a: Estimate, b: Estimate) -> Estimate:
+    """a - b of two estimates, with an interval that errs on the wide side."""
+    return Estimate(a.value - b.value, a.low - b.high, a.high - b.low)
+
+
+# ------------------------------------------------------------------- sample complexity
+
+
+def rest_is_confusion(settings: dict[str, Any]) -> dict[str, float]:
+    r"""Figures 2.1(a) and 2.3: half of the tokens are irrelevant, so $\alpha_\#=1/2-\alpha_*$."""
+    return {"frac_confusion": 0.5 - settings["frac_relevant"]}
+
+
+def by_gap(y: xr.DataArray) -> xr.DataArray:
+    r"""The same measurement over the vote gap $\alpha_*-\alpha_\#$, where half is irrelevant."""
+    alpha = y.frac_relevant.values
+    y = y.assign_coords(gap=("frac_relevant", theory.vote_gap(alpha, 0.5 - alpha)))
+    y = y.swap_dims(frac_relevant="gap").drop_vars("frac_relevant")
+    y.gap.attrs = {"long_name": "vote gap", "symbol": r"(\alpha_*-\alpha_\#)"}
+    return y
+
+
+def of_network(ds: xr.Dataset, network: str) -> xr.Dataset:
+    return ds.sel(network=network, drop=True) if "network" in ds.dims else ds
+
+
+def boundary(ds: xr.Dataset, network: str = "ViT") -> stats.Boundary:
+    r"""$N_{50}$: the samples at which half of the trials succeed, for each $\alpha_*$."""
+    rate = success(of_network(ds, network))
+    return stats.phase_boundary(rate, "samples", "frac_relevant", 0.5, method="logistic")
+
+
+def boundary_by_gap(ds: xr.Dataset, network: str = "ViT") -> stats.Boundary:
+    rate = by_gap(success(of_network(ds, network)))
+    return stats.phase_boundary(rate, "samples", "gap", 0.5, method="logistic")
+
+
+def exponent(network: str = "ViT") -> Callable[[xr.Dataset], Estimate]:
+    r"""The exponent of $N_{50}$ in $1/\alpha_*$."""
+    return lambda ds: negated(boundary(ds, network).law.slope)
+
+
+def gap_exponent(network: str = "ViT") -> Callable[[xr.Dataset], Estimate]:
+    r"""The exponent of $N_{50}$ in $1/(\alpha_*-\alpha_\#)$."""
+    return lambda ds: negated(boundary_by_gap(ds, network).law.slope)
+
+
+def extra_exponent(ds: xr.Dataset) -> Estimate:
+    """By how much the exponent of the CNN is larger than that of the ViT."""
+    return difference(exponent("CNN")(ds), exponent("ViT")(ds))
+
+
+def cost_of_freezing(ds: xr.Dataset, largest: float = 1.0) -> list[Estimate]:
+    r"""$N_{50}$ of the CNN over that of the ViT, for each $\alpha_*$ up to `largest`.
+
+    Where the ViT needs less than the smallest sample size, that size is taken for it.
+    """
+    found = []
+    floor = float(ds.samples.min())
+    for alpha in ds.frac_relevant.values[ds.frac_relevant.values <= largest + 1e-9]:
+        rates = success(ds.sel(frac_relevant=alpha, drop=True))
+        cnn, vit = (
+            stats.threshold(rates.sel(network=n, drop=True), "samples", 0.5, method="logistic")
+            for n in ("CNN", "ViT")
+        )
+        if np.isnan(vit.value) and float(rates.sel(network="ViT").min("samples").mean()) > 0.5:
+            vit = Estimate(floor, floor, floor)
+        found.append(quotient(cnn, vit))
+    return found
+
+
+def success_at(ds: xr.Dataset, **where: Any) -> Estimate:
+    """The success rate of some cells, with its Wilson interval."""
+    return stats.share(success(ds).sel(where, drop=True))
+
+
+# ---------------------------------------------------------------------------- iterations
+
+
+def over_inverse(y: xr.DataArray) -> xr.DataArray:
+    r"""The same measurement over $1/\alpha_*$."""
+    y = y.assign_coords(inverse=("frac_relevant", 1 / y.frac_relevant.values))
+    y = y.swap_dims(frac_relevant="inverse").drop_vars("frac_relevant")
+    y.inverse.attrs = {"long_name": "inverse fraction of relevant tokens", "symbol": r"1/\alpha_*"}
+    return y
+
+
+def iterations(ds: xr.Dataset, network: str) -> xr.DataArray:
+    return over_inverse(of_network(ds, network).stopped_at.astype(float).assign_attrs(
+        ds.stopped_at.attrs))  # fmt: skip
+
+
+def off_the_line(network: str) -> Callable[[xr.Dataset], Estimate]:
+    r"""Largest relative deviation of $T$ from its linear fit in $1/\alpha_*$."""
+
+    def measure(ds: xr.Dataset) -> Estimate:
+        times = iterations(ds, network)
+        return stats.agreement(times, stats.linear_law(times, "inverse")(times.inverse))
+
+    return measure
+
+
+# ----------------------------------------------------------------------------- attention
+
+
+def final_attention(ds: xr.Dataset, role: int | None = None, **where: Any) -> Estimate:
+    """Attention on label-relevant tokens at the end, of all queries or of those of a role."""
+    y = ds.attention if role is None else ds.attention_from.isel(query=role, drop=True)
+    return stats.mean(at_end(y).sel(where, drop=True))
+
+
+def smallest_rise(ds: xr.Dataset, **where: Any) -> Estimate:
+    """The smallest change of attention between recorded steps, up to the last before the end."""
+    y = ds.attention.sel(where, drop=True)
+    return stats.monotone(y.isel(step=y.step <= ds.stopped_at.sel(where).min()), "step", "increasing")
+
+
+def gap_exponent_in_time(ds: xr.Dataset) -> Estimate:
+    r"""The exponent of $1-$ attention in $t$, over the last decade of steps."""
+    gap = (1 - ds.attention).assign_attrs(ds.attention.attrs)
+    last = float(ds.step[-1])
+    return stats.power_law(gap, "step", window=(last / 10, last)).slope
+
+
+def log_growth(ds: xr.Dataset) -> Estimate:
+    r"""Correlation of $\|q_1\|^2$ with $\log t$, over the last decade of steps."""
+    late = ds.step >= ds.step[-1] / 10
+    norm2, logt = ds.query_norm.isel(step=late) ** 2, np.log(ds.step.isel(step=late))
+    return stats.mean(xr.corr(norm2, logt, dim="step"))
+
+
+# ------------------------------------------------------------------------- sparsification
+
+
+def sparse_loss(ds: xr.Dataset, rule: str, sparsity: float, when: int) -> xr.DataArray:
+    return ds.test_loss.sel(rule=rule, sparsity=sparsity, drop=True).isel(step=when, drop=True)
+
+
+def gain(rule: str, when: int, sparsity: float = 0.2) -> Callable[[xr.Dataset], Estimate]:
+    """Test loss after sparsification over that without."""
+    return lambda ds: stats.paired_ratio(
+        sparse_loss(ds, rule, sparsity, when), sparse_loss(ds, rule, 0.0, when)
+    )
