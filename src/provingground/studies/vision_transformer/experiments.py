@@ -23,9 +23,9 @@ FIG2_1A = Experiment(
     seeds=20,
     quick={
         **SMALL,
-        "frac_relevant": [0.45, 0.4, 0.37, 0.35, 0.33],
-        "samples": [4, 8, 12, 16, 24, 32, 48, 64],
-        "seeds": 16,
+        "frac_relevant": [0.5, 0.43, 0.38, 0.35, 0.33],
+        "samples": [2, 4, 8, 12, 20, 32, 52, 80],
+        "seeds": 24,
     },
     claims=(
         Claim(
@@ -67,4 +67,537 @@ FIG2_1A = Experiment(
     figure=figures.draw_success,
 )
 
-EXPERIMENTS = (FIG2_1A,)
+FIG2_3 = Experiment(
+    "fig2_3",
+    says="The samples that a ViT needs against those of a CNN, whose attention stays as it was.",
+    grid={
+        "network": NETWORKS,
+        "frac_relevant": [0.5, 0.45, 0.4, 0.37, 0.35, 0.33],
+        "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384],
+    },
+    derive=measures.rest_is_confusion,
+    seeds=20,
+    quick={
+        **SMALL,
+        "frac_relevant": [0.5, 0.43, 0.38],
+        "samples": [2, 4, 8, 12, 20, 32, 52, 80, 128],
+        "seeds": 12,
+    },
+    claims=(
+        Claim(
+            "cnn_needs_more",
+            "at every fraction up to 0.4 the CNN needs at least 3 times the samples of the ViT",
+            measure=lambda ds: stats.worst(measures.cost_of_freezing(ds, 0.4), "low"),
+            within=(3, inf),
+            source="Proposition 1, Figure 2.3",
+        ),
+        Claim(
+            "cnn_exponent",
+            "the samples that the CNN needs grow as alpha^(-4)",
+            measure=measures.exponent("CNN"),
+            within=(3.5, 4.5),
+            source="Proposition 1 (2.13), Figure 2.3",
+            expected="fails",
+            note="As for the ViT the gap of the vote counts, and it closes faster than alpha.",
+            scale="paper",
+        ),
+        Claim(
+            "cnn_gap_exponent",
+            "the samples that the CNN needs grow with the gap of the vote with exponent 2",
+            measure=measures.gap_exponent("CNN"),
+            within=(1.5, 2.5),
+            source="found here",
+            scale="paper",
+        ),
+        Claim(
+            "extra_exponent",
+            "freezing the attention adds 2 to the exponent in alpha",
+            measure=measures.extra_exponent,
+            within=(1.5, 2.5),
+            source="Theorem 1 and Proposition 1",
+            expected="fails",
+            note="The ratio of the two is about the same at all fractions.",
+            scale="paper",
+        ),
+    ),
+    figure=figures.draw_networks,
+)
+
+FIG2_1A_FIXED = Experiment(
+    "fig2_1a_fixed",
+    says="The same with a fixed fraction of confusion tokens, so that only relevant ones change.",
+    grid={
+        "network": NETWORKS,
+        "frac_relevant": [0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.12],
+        "frac_confusion": 0.05,
+        "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
+    },
+    seeds=20,
+    quick={
+        **SMALL,
+        "frac_relevant": [0.4, 0.2, 0.12],
+        "samples": [2, 4, 8, 12, 20, 32, 52, 80, 128],
+        "seeds": 12,
+    },
+    claims=(
+        Claim(
+            "fixed_exponent",
+            "with fixed confusion the samples needed grow as alpha^(-2)",
+            measure=measures.exponent(),
+            within=(1.5, 2.5),
+            source="Theorem 1 (2.11)",
+            expected="fails",
+            note="Nearly flat down to 0.2, then steeper as alpha comes near the confusion.",
+        ),
+        Claim(
+            "fixed_slower",
+            "with fixed confusion the samples needed do grow, but slower than alpha^(-2)",
+            measure=measures.exponent(),
+            within=(0.2, 2.0),
+            source="found here; Theorem 1 is an upper bound",
+        ),
+        Claim(
+            "fixed_cnn_needs_more",
+            "at every fraction the CNN needs at least 2 times the samples of the ViT",
+            measure=lambda ds: stats.worst(measures.cost_of_freezing(ds), "low"),
+            within=(2, inf),
+            source="Proposition 1",
+        ),
+    ),
+    figure=figures.draw_networks,
+)
+
+FIG2_1B_GRID: dict[str, Any] = {
+    "tokens": 50,
+    "frac_relevant": 0.3,
+    "frac_confusion": 0.2,
+    "samples": [16, 32, 64, 128, 256],
+}
+FIG2_1B_QUICK: dict[str, Any] = {**SMALL, "samples": [32, 64, 128], "seeds": 16}
+
+FIG2_1B = Experiment(
+    "fig2_1b",
+    says="Success rate over samples and the initial error of the values, as a norm.",
+    grid={**FIG2_1B_GRID, "value_error": [0.0, 0.05, 0.1, 0.2, 0.4, 0.6]},
+    seeds=20,
+    quick={**FIG2_1B_QUICK, "value_error": [0.0, 0.2, 0.6]},
+    claims=(
+        Claim(
+            "sigma_costs",
+            "an initial value error of 0.6 costs over 0.2 of the success rate",
+            measure=lambda ds: measures.lost(ds, "value_error"),
+            within=(0.2, inf),
+            source="Theorem 1 (2.11), Figure 2.1(b)",
+            expected="fails",
+            note="Values are trained too, and quickly leave their initial error behind.",
+        ),
+        Claim(
+            "sigma_is_free",
+            "an initial value error of 0.6 changes the success rate by less than 0.2",
+            measure=lambda ds: measures.lost(ds, "value_error"),
+            within=(-0.2, 0.2),
+            source="found here",
+        ),
+    ),
+    figure=figures.draw_start("value_error"),
+)
+
+FIG2_1B_SCALE = Experiment(
+    "fig2_1b_scale",
+    says="Success rate over samples and the scale of the initial values, the printed reading.",
+    grid={**FIG2_1B_GRID, "value_scale": [0.1, 0.3, 1.0, 3.0]},
+    seeds=20,
+    quick={**FIG2_1B_QUICK, "value_scale": [0.1, 3.0]},
+    claims=(
+        Claim(
+            "scale_costs",
+            "initial values of scale 3 instead of 0.1 cost over 0.2 of the success rate",
+            measure=lambda ds: measures.lost(ds, "value_scale"),
+            within=(0.2, inf),
+            source="Figure 2.1(b), with sigma as the scale that is printed",
+        ),
+    ),
+    figure=figures.draw_start("value_scale"),
+)
+
+FIG2_1B_NOISE = Experiment(
+    "fig2_1b_noise",
+    says="Success rate and test loss over samples and the noise of tokens.",
+    grid={**FIG2_1B_GRID, "samples": [16, 32, 64, 128], "noise": [0.0, 0.01, 0.05, 0.1, 0.15, 0.2]},
+    simulator="tokens",
+    seeds=20,
+    quick={
+        "width": 64,
+        "samples": [32],
+        "noise": [0.0, 0.01, 0.05, 0.1, 0.2],
+        "tokens": 30,
+        "test_samples": 100,
+        "frac_relevant": 0.4,
+        "frac_confusion": 0.1,
+        "seeds": 4,
+    },
+    claims=(
+        Claim(
+            "noise_costs",
+            "the test loss rises with the noise of tokens, from 0.05 on (rank correlation)",
+            measure=measures.noise_correlation,
+            within=(0.9, inf),
+            source="Theorem 1 (2.11), section 2.4",
+        ),
+        Claim(
+            "noise_forbids",
+            "with noise 0.2 next to no trial succeeds",
+            measure=lambda ds: measures.success_at(ds, noise=0.2),
+            within=(-inf, 0.3),
+            source="found here",
+        ),
+        Claim(
+            "noise_of_the_paper",
+            "the paper's noise 0.01 changes the test loss by less than the success level",
+            measure=measures.small_noise,
+            within=(-measures.SUCCESS, measures.SUCCESS),
+            source="found here; it lets the other figures run without noise",
+        ),
+    ),
+    figure=figures.draw_noise,
+)
+
+FIG2_2 = Experiment(
+    "fig2_2",
+    says="Steps until the training loss is below 0.001 against the fraction of relevant tokens.",
+    grid={
+        "network": NETWORKS,
+        "frac_relevant": [0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15],
+        "frac_confusion": 0.02,
+        "key_error": 0.4,
+        "samples": 200,
+        "eps": 1e-3,
+    },
+    seeds=20,
+    quick={**SMALL, "frac_relevant": [0.5, 0.35, 0.25, 0.2, 0.15], "samples": 128, "seeds": 5},
+    claims=(
+        Claim(
+            "steps_grow",
+            "the steps needed grow with 1 / alpha (slope of the linear fit)",
+            measure=lambda ds: stats.linear_law(measures.iterations(ds, "ViT"), "inverse").slope,
+            within=(0, inf),
+            source="Theorem 1 (2.10), Figure 2.2",
+        ),
+        Claim(
+            "steps_linear",
+            "the steps needed are linear in 1 / alpha (largest relative deviation)",
+            measure=measures.off_the_line("ViT"),
+            within=(-inf, 0.1),
+            source="Figure 2.2",
+        ),
+        Claim(
+            "steps_proportional",
+            "the steps needed are proportional to 1 / alpha (exponent)",
+            measure=lambda ds: stats.power_law(measures.iterations(ds, "ViT"), "inverse").slope,
+            within=(0.9, 1.1),
+            source="Theorem 1 (2.10)",
+            expected="fails",
+            note="The line has an offset: growth from small hidden weights takes its time even "
+            "where all tokens are relevant.",
+        ),
+        Claim(
+            "cnn_slower",
+            "the CNN's steps grow faster with 1 / alpha than the ViT's (ratio of slopes)",
+            measure=measures.slope_ratio,
+            within=(1.5, inf),
+            source="found here; Proposition 1 says the same T",
+        ),
+    ),
+    figure=figures.draw_steps,
+)
+
+LR_SCALING = Experiment(
+    "lr_scaling",
+    says="Steps until the training loss is zero against the step size.",
+    grid={"lr": [0.125, 0.25, 0.5, 1.0, 2.0, 4.0], "samples": 128},
+    seeds=20,
+    quick={**SMALL, "lr": [0.25, 0.5, 1.0, 4.0], "seeds": 4},
+    claims=(
+        Claim(
+            "lr_exponent_printed",
+            "the steps needed fall with the step size as eta^(-3/5)",
+            measure=measures.lr_exponent,
+            within=(-0.7, -0.5),
+            source="Theorem 1 (2.10)",
+            expected="fails",
+            note="Descent with small steps follows the gradient flow, in which eta T is constant.",
+        ),
+        Claim(
+            "lr_exponent_flow",
+            "up to step size 1 the steps needed fall as 1 / eta, as for gradient flow",
+            measure=measures.lr_exponent,
+            within=(-1.1, -0.9),
+            source="gradient flow",
+        ),
+    ),
+    figure=figures.draw_lr,
+)
+
+# The printed start: W_K = W_Q = (delta / c_0)^2 I and W_V = (sigma / c_0)^2 U.
+PRINTED: dict[str, Any] = dict(key_scale=400.0, value_scale=100.0, key_error=0.0, value_error=0.0)
+
+READINGS = cases(
+    {
+        "per position": {},
+        "shared read-out": {"readout": "shared", "lr": 0.1},
+        "printed start": {**PRINTED, "lr": 0.001},
+    }
+)
+TIMES: dict[str, Any] = {"tokens": 50, "steps": 600, "record": 60, "lr": 1.0}
+
+FIG2_4 = Experiment(
+    "fig2_4",
+    says="Attention on label-relevant tokens during training, in three readings of the setting.",
+    grid={
+        **TIMES,
+        "samples": 200,
+        "frac_relevant": 0.5,
+        "frac_confusion": 0.05,
+        "reading": READINGS,
+    },
+    seeds=20,
+    quick={**SMALL, "samples": 128, "seeds": 5},
+    claims=(
+        Claim(
+            "attention_rises",
+            "the mean attention on relevant tokens rises during training",
+            measure=measures.attention_rise("per position"),
+            within=(0.1, inf),
+            source="Proposition 2, Figure 2.4",
+        ),
+        Claim(
+            "attention_near_one",
+            "the mean attention on relevant tokens comes close to 1 (over 0.95)",
+            measure=lambda ds: measures.final_attention(ds, reading="per position"),
+            within=(0.95, inf),
+            source="Proposition 2, Figure 2.4",
+            expected="fails",
+            note="The hinge loss is zero, and training over, before that; see prop2_rate.",
+        ),
+        Claim(
+            "attention_of_relevant",
+            "the attention of relevant queries on relevant tokens comes close to 1 (over 0.9)",
+            measure=lambda ds: measures.final_attention(ds, 0, reading="per position"),
+            within=(0.9, inf),
+            source="found here; Proposition 2 says it of all queries",
+        ),
+        Claim(
+            "attention_shared",
+            "with a shared read-out attention moves less than half as far",
+            measure=measures.shared_rise,
+            within=(-inf, 0.5),
+            source="found here",
+        ),
+        Claim(
+            "printed_start_frozen",
+            "from the printed start attention does not move",
+            measure=measures.attention_rise("printed start"),
+            within=(-0.01, 0.01),
+            source="found here: its scores are of order 10^5, and the softmax is one-hot",
+        ),
+    ),
+    figure=figures.draw_attention,
+)
+
+READ_OUT = Experiment(
+    "read_out",
+    says="Success with very few samples: per-position against shared read-outs.",
+    grid={
+        **TIMES,
+        "frac_relevant": 0.4,
+        "frac_confusion": 0.1,
+        "reading": cases({k: READINGS.settings[k] for k in ("per position", "shared read-out")}),
+        "samples": [2, 4, 8, 16, 32, 64],
+    },
+    seeds=20,
+    quick={**SMALL, "samples": [2, 8, 32], "seeds": 8},
+    claims=(
+        Claim(
+            "shared_needs_two",
+            "with a shared read-out one sample of each class is enough",
+            measure=lambda ds: measures.success_at(ds, reading="shared read-out", samples=2),
+            within=(0.5, inf),
+            source="found here: without noise all samples of a class are then alike",
+        ),
+        Claim(
+            "per_position_needs_more",
+            "with read-outs per position, as printed, it is not",
+            measure=lambda ds: measures.success_at(ds, reading="per position", samples=2),
+            within=(-inf, 0.5),
+            source="found here",
+        ),
+    ),
+    figure=figures.draw_read_out,
+)
+
+PROP2_RATE = Experiment(
+    "prop2_rate",
+    says="What attention does when the loss never gets to zero: logistic loss, many steps.",
+    grid={
+        "tokens": 50,
+        "samples": 200,
+        "frac_relevant": 0.5,
+        "frac_confusion": 0.05,
+        "loss": "logistic",
+        "steps": 20_000,
+        "record": 60,
+        "lr": 1.0,
+    },
+    seeds=20,
+    quick={**SMALL, "samples": 128, "steps": 4000, "seeds": 4},
+    claims=(
+        Claim(
+            "attention_goes_on",
+            "with the logistic loss the mean attention on relevant tokens passes 0.9",
+            measure=measures.final_attention,
+            within=(0.9, inf),
+            source="Proposition 2",
+        ),
+        Claim(
+            "attention_rate",
+            "the rest of the attention falls as 1 / t (exponent, last decade)",
+            measure=measures.rest_exponent,
+            within=(-1.25, -0.75),
+            source="Proposition 2",
+            expected="fails",
+            note="The gradient of the loss falls too, so that the rest falls slower.",
+        ),
+        Claim(
+            "query_norm_log",
+            "the squared query norm grows with the logarithm of time (correlation, last decade)",
+            measure=measures.log_growth,
+            within=(0.99, inf),
+            source="Lemma A.3.1, Claim 2",
+        ),
+    ),
+    figure=figures.draw_rate,
+)
+
+RULES = cases(
+    {
+        "random": {},
+        "irrelevant": {"by_role": 1.0},
+        "noisy": {"by_noise": 1e4},
+        "least attention": {"by_attention": 1e4},
+    }
+)
+
+FIG2_5 = Experiment(
+    "fig2_5",
+    says="Test loss after removing tokens by four rules, early and at the end of training.",
+    grid={
+        "rule": RULES,
+        "sparsity": [0.0, 0.1, 0.2, 0.3],
+        "samples": 80,
+        "tokens": 50,
+        "frac_relevant": 0.6,
+        "frac_confusion": 0.05,
+        "key_error": 0.5,
+        "noisy_share": 0.2,
+        "noise_big": 0.6,
+        "lr": 1.0,
+        "record": 4,  # steps 0, 1, 50 and 2500
+    },
+    simulator="tokens",
+    seeds=20,
+    quick={
+        "width": 48,
+        "samples": 40,
+        "tokens": 30,
+        "test_samples": 100,
+        "sparsity": [0.0, 0.2],
+        "seeds": 6,
+    },
+    claims=(
+        Claim(
+            "random_no_gain_early",
+            "after 50 steps removing tokens at random does not help (ratio of losses)",
+            measure=measures.gain("random", measures.EARLY),
+            within=(0.95, inf),
+            source="Figure 2.5",
+        ),
+        Claim(
+            "irrelevant_gain_early",
+            "after 50 steps removing irrelevant tokens lowers the test loss (ratio)",
+            measure=measures.gain("irrelevant", measures.EARLY),
+            within=(-inf, 0.95),
+            source="Figure 2.5",
+        ),
+        Claim(
+            "noisy_gain_end",
+            "at the end removing noisy tokens halves the test loss (ratio)",
+            measure=measures.gain("noisy", -1),
+            within=(-inf, 0.5),
+            source="Figure 2.5",
+        ),
+        Claim(
+            "irrelevant_gain_end",
+            "at the end removing irrelevant tokens lowers the test loss (ratio)",
+            measure=measures.gain("irrelevant", -1),
+            within=(-inf, 0.8),
+            source="Figure 2.5",
+            expected="fails",
+            note="The trained attention ignores irrelevant tokens already; training is faster "
+            "without them, and the end no better.",
+        ),
+    ),
+    figure=figures.draw_sparsity,
+)
+
+EXTENSIONS = Experiment(
+    "extensions",
+    says="Four classes, pattern sets, two heads, a skip connection, and small batches.",
+    grid={
+        "samples": 128,
+        "variation": cases(
+            {
+                "as printed": {},
+                "four classes": {"classes": 4, "n_patterns": 7},
+                "pattern sets": {"variants": 2, "dim": 16},
+                "two heads": {"heads": 2},
+                "skip": {"skip": 1.0},
+                "batches of 32": {"batch": 32},
+            }
+        ),
+    },
+    seeds=20,
+    quick={**SMALL, "seeds": 6},
+    claims=(
+        Claim(
+            "extensions_succeed",
+            "all of them generalise: the lowest success rate",
+            measure=measures.lowest_success,
+            within=(0.5, inf),
+            source="Appendix A.6",
+        ),
+        Claim(
+            "extensions_attend",
+            "in all of them attention moves to relevant tokens: the smallest rise",
+            measure=measures.smallest_rise,
+            within=(0.02, inf),
+            source="Appendix A.6",
+        ),
+    ),
+    figure=figures.draw_extensions,
+)
+
+EXPERIMENTS = (
+    FIG2_1A,
+    FIG2_1A_FIXED,
+    FIG2_1B,
+    FIG2_1B_SCALE,
+    FIG2_1B_NOISE,
+    FIG2_2,
+    FIG2_3,
+    FIG2_4,
+    FIG2_5,
+    PROP2_RATE,
+    LR_SCALING,
+    READ_OUT,
+    EXTENSIONS,
+)

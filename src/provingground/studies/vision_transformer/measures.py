@@ -137,6 +137,39 @@ def off_the_line(network: str) -> Callable[[xr.Dataset], Estimate]:
     return measure
 
 
+def slope_ratio(ds: xr.Dataset) -> Estimate:
+    r"""The CNN's slope of $T$ in $1/\alpha_*$ over the ViT's."""
+    cnn, vit = (stats.linear_law(iterations(ds, n), "inverse").slope for n in ("CNN", "ViT"))
+    return quotient(cnn, vit)
+
+
+def lr_exponent(ds: xr.Dataset) -> Estimate:
+    r"""The exponent of $T$ in $\eta$, for step sizes up to 1."""
+    return stats.power_law(ds.stopped_at.astype(float), "lr", window=(0.0, 1.0)).slope
+
+
+# ----------------------------------------------------------------- initial error and noise
+
+
+def lost(ds: xr.Dataset, along: str) -> Estimate:
+    """Success rate at the smallest value along an axis minus that at the largest."""
+    rate = success(ds).sortby(along)
+    return stats.paired_difference(rate.isel({along: 0}), rate.isel({along: -1}))
+
+
+def noise_correlation(ds: xr.Dataset) -> Estimate:
+    """Rank correlation of the test loss with the noise, from 0.05 on, at the most samples."""
+    loss = at_end(ds.test_loss).isel(samples=-1, drop=True) if "samples" in ds.dims else (
+        at_end(ds.test_loss))  # fmt: skip
+    return stats.rank_correlation(loss.sel(noise=slice(0.05, None)), "noise")
+
+
+def small_noise(ds: xr.Dataset) -> Estimate:
+    """What noise 0.01 adds to the test loss."""
+    loss = at_end(ds.test_loss)
+    return stats.paired_difference(loss.sel(noise=0.01, drop=True), loss.sel(noise=0.0, drop=True))
+
+
 # ----------------------------------------------------------------------------- attention
 
 
@@ -146,24 +179,45 @@ def final_attention(ds: xr.Dataset, role: int | None = None, **where: Any) -> Es
     return stats.mean(at_end(y).sel(where, drop=True))
 
 
-def smallest_rise(ds: xr.Dataset, **where: Any) -> Estimate:
-    """The smallest change of attention between recorded steps, up to the last before the end."""
-    y = ds.attention.sel(where, drop=True)
-    return stats.monotone(y.isel(step=y.step <= ds.stopped_at.sel(where).min()), "step", "increasing")
+def rise(ds: xr.Dataset, **where: Any) -> xr.DataArray:
+    """By how much training raises the attention on label-relevant tokens."""
+    return (at_end(ds.attention) - ds.attention.isel(step=0, drop=True)).sel(where, drop=True)
 
 
-def gap_exponent_in_time(ds: xr.Dataset) -> Estimate:
+def attention_rise(reading: str) -> Callable[[xr.Dataset], Estimate]:
+    return lambda ds: stats.mean(rise(ds, reading=reading))
+
+
+def shared_rise(ds: xr.Dataset) -> Estimate:
+    """The rise of attention with a shared read-out, over that with one per position."""
+    return stats.paired_ratio(rise(ds, reading="shared read-out"), rise(ds, reading="per position"))
+
+
+def smallest_rise(ds: xr.Dataset) -> Estimate:
+    return stats.worst([stats.mean(rise(ds, variation=v)) for v in ds.variation.values], "low")
+
+
+def lowest_success(ds: xr.Dataset) -> Estimate:
+    return stats.worst([success_at(ds, variation=v) for v in ds.variation.values], "low")
+
+
+def rest_of_attention(ds: xr.Dataset) -> xr.DataArray:
+    rest = 1 - ds.attention
+    rest.attrs = {"long_name": "attention on other tokens"}
+    return rest
+
+
+def rest_exponent(ds: xr.Dataset) -> Estimate:
     r"""The exponent of $1-$ attention in $t$, over the last decade of steps."""
-    gap = (1 - ds.attention).assign_attrs(ds.attention.attrs)
     last = float(ds.step[-1])
-    return stats.power_law(gap, "step", window=(last / 10, last)).slope
+    return stats.power_law(rest_of_attention(ds), "step", window=(last / 10, last)).slope
 
 
 def log_growth(ds: xr.Dataset) -> Estimate:
     r"""Correlation of $\|q_1\|^2$ with $\log t$, over the last decade of steps."""
     late = ds.step >= ds.step[-1] / 10
-    norm2, logt = ds.query_norm.isel(step=late) ** 2, np.log(ds.step.isel(step=late))
-    return stats.mean(xr.corr(norm2, logt, dim="step"))
+    norm2, log_t = ds.query_norm.isel(step=late) ** 2, np.log(ds.step.isel(step=late))
+    return stats.mean(xr.corr(norm2, log_t, dim="step"))
 
 
 # ------------------------------------------------------------------------- sparsification

@@ -98,7 +98,9 @@ class Probes(eqx.Module):
 # ------------------------------------------------------------------------------- data
 
 
-def pattern_rows(cfg: Config, key: Key[Array, ""]) -> tuple[Float[Array, "M d"], Float[Array, "P d"]]:
+def pattern_rows(
+    cfg: Config, key: Key[Array, ""]
+) -> tuple[Float[Array, "M d"], Float[Array, "P d"]]:
     r"""Centres $\mu_j$, and the patterns: these, or sets around them (appendix A.6.2).
 
     $\mu_{j,b} = \cos\theta\,\mu_j + \sin\theta\,\nu_{j,b}$ with all vectors orthonormal.
@@ -231,13 +233,14 @@ def by_class(
     """
     y, label = targets(cfg), jnp.arange(cfg.classes, dtype=jnp.int32)
     rank = permutations(key, rows, cfg.tokens).reshape(-1, cfg.classes, cfg.tokens)
-    of_classes = jax.vmap(lambda r, c: kinds(cfg, r, c)[1])
-    pattern = jax.vmap(of_classes, in_axes=(0, None))(rank, label)
+    of_class = jax.vmap(lambda r, c: kinds(cfg, r, c)[1], in_axes=(0, None))
+    pattern = jax.vmap(of_class, in_axes=(1, 0))(rank, label)
     places = jax.nn.one_hot(pattern, len(patterns), dtype=float) / cfg.tokens
+    places = places.reshape(cfg.classes, -1, cfg.tokens * len(patterns))
 
     def margins(z: Float[Array, "C P m"]) -> Float[Array, "N"]:
         at = jnp.einsum("cljo,co->clj", jnp.einsum("lmo,cjm->cljo", a, z), y)
-        return jnp.einsum("nclj,clj->nc", places, at).reshape(-1)
+        return jnp.einsum("cnx,cx->nc", places, at.reshape(cfg.classes, -1)).reshape(-1)
 
     each = jnp.arange(cfg.tokens, dtype=jnp.int32)
     n = jax.vmap(lambda c: tally(kinds(cfg, each, c)[1], len(patterns)))(label)
@@ -365,7 +368,12 @@ def train(cfg: Config, key: Key[Array, ""], start: Weights, s: Samples, **probin
 
 
 def measure(
-    cfg: Config, w: Weights, start: Weights, patterns: Float[Array, "P d"], s: Samples, test: Samples
+    cfg: Config,
+    w: Weights,
+    start: Weights,
+    patterns: Float[Array, "P d"],
+    s: Samples,
+    test: Samples,
 ) -> dict[str, Array]:
     """The probes of one step."""
     p, z = layer(cfg, w, s)
@@ -437,7 +445,8 @@ def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
     start, a = initial_weights(cfg, key, centres), output_weights(cfg, key)
     n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
     drawn = [
-        draw_tokens(cfg, key, name, rows, patterns) for name, rows in (("data", n), ("test", n_test))
+        draw_tokens(cfg, key, name, rows, patterns)
+        for name, rows in (("data", n), ("test", n_test))
     ]
     guide = start
     if cfg.scout:

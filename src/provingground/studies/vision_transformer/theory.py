@@ -119,7 +119,13 @@ def neuron_growth(t: Any, lr: Any, frac_relevant: Any, mass: Any, hidden_init_st
 
 
 def neuron_ode(
-    times: Any, lr: float, frac_relevant: float, mass: float, error: float, width: float, start: float
+    times: Any,
+    lr: float,
+    frac_relevant: float,
+    mass: float,
+    error: float,
+    width: float,
+    start: float,
 ) -> np.ndarray:
     r"""$\dot y=\frac{\eta}{\sqrt m}\big(\alpha_*p-\sigma-\tau+\frac{\eta t\alpha_*^2\sqrt m}{2}p\,y\big)$.
 
@@ -147,7 +153,9 @@ def output_growth(lr: Any, steps: Any, frac_relevant: Any, mass: Any, error: Any
     return a_1 * lr * steps**2 + a_0 * lr**3 * steps**5
 
 
-def iters_from_polynomial(lr: float, frac_relevant: float, mass: float, error: float = 0.0) -> float:
+def iters_from_polynomial(
+    lr: float, frac_relevant: float, mass: float, error: float = 0.0
+) -> float:
     r"""The $T$ at which `output_growth` is 1.
 
     Between $\eta^{-3/5}\alpha_*^{-6/5}$ and $\eta^{-1/2}\alpha_*^{-3/2}$, not the printed
