@@ -87,32 +87,26 @@ def draw_steps(ds: xr.Dataset):
 
 def draw_lr(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Steps to a training loss of zero", width=4.2)
-    times = ds.stopped_at.astype(float).assign_attrs(ds.stopped_at.attrs)
+    times = measures.times_by_lr(ds)
     law = stats.power_law(times, "lr", window=(0.0, 1.0))
     plot.law(ax, times, "lr", fit=law, predicted=-0.6, label="measured")
     return fig
 
 
 def draw_attention(ds: xr.Dataset):
-    fig, (left, right) = plot.figure(1, 2, title="Attention during training")
+    fig, (left, middle, right) = plot.figure(1, 3, title="Attention during training")
+    rate, ds = measures.success(ds), measures.with_most(ds)
     most = int(ds.stopped_at.sel(reading="per position").max())
     shown = ds.isel(step=(ds.step <= most).values)
     plot.curve(left, shown.attention, "step", hue="reading")
     plain = shown.sel(reading="per position")
     for role, name in enumerate(("relevant", "confusion", "irrelevant")):
         at = plain.attention_from.isel(query=role, drop=True)
-        plot.curve(right, at, "step", label=f"{name} queries")
-    others = (1 - plain.attention).assign_attrs(ds.attention.attrs)
-    plot.curve(right, others, "step", label="all, on other tokens")
-    for ax in (left, right):
+        plot.curve(middle, at, "step", label=f"{name} queries")
+    for ax in (left, middle):
         ax.set_ylim(0, 1)
-        ax.set_ylabel("attention on relevant tokens")
-    return fig
-
-
-def draw_read_out(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Success with few samples", width=4.2)
-    plot.curve(ax, measures.success(ds), "samples", hue="reading", log="x")
+    plot.curve(right, rate.sel(reading=["per position", "shared read-out"]), "samples",
+               hue="reading", log="x")  # fmt: skip
     return fig
 
 
@@ -147,9 +141,9 @@ def draw_sparsity(ds: xr.Dataset):
 
 
 def draw_extensions(ds: xr.Dataset):
-    fig, (left, right) = plot.figure(1, 2, title="Extensions of appendix A.6, and small batches")
-    plot.curve(left, measures.success(ds), "variation", line=False)
-    left.set_ylim(-0.05, 1.05)
+    fig, (left, right) = plot.figure(1, 2, title="Extensions of appendix A.6")
+    plot.curve(left, measures.success(ds), "samples", hue="variation", log="x")
+    ds = measures.with_most(ds)
     for name, y in (
         ("at the start", ds.attention.isel(step=0, drop=True)),
         ("at the end", measures.at_end(ds.attention)),

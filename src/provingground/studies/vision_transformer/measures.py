@@ -127,12 +127,14 @@ def iterations(ds: xr.Dataset, network: str) -> xr.DataArray:
         ds.stopped_at.attrs))  # fmt: skip
 
 
-def off_the_line(network: str) -> Callable[[xr.Dataset], Estimate]:
-    r"""Largest relative deviation of $T$ from its linear fit in $1/\alpha_*$."""
+def straightness(network: str) -> Callable[[xr.Dataset], Estimate]:
+    r"""Squared correlation of the seed-mean of $T$ with $1/\alpha_*$."""
 
     def measure(ds: xr.Dataset) -> Estimate:
         times = iterations(ds, network)
-        return stats.agreement(times, stats.linear_law(times, "inverse")(times.inverse))
+        return stats.jackknife(
+            lambda t: xr.corr(t.mean("seed"), t.inverse, dim="inverse") ** 2, times
+        )
 
     return measure
 
@@ -144,8 +146,13 @@ def slope_ratio(ds: xr.Dataset) -> Estimate:
 
 
 def lr_exponent(ds: xr.Dataset) -> Estimate:
-    r"""The exponent of $T$ in $\eta$, for step sizes up to 1."""
-    return stats.power_law(ds.stopped_at.astype(float), "lr", window=(0.0, 1.0)).slope
+    r"""The exponent of the ViT's $T$ in $\eta$, for step sizes up to 1, at the first fraction."""
+    return stats.power_law(times_by_lr(ds), "lr", window=(0.0, 1.0)).slope
+
+
+def times_by_lr(ds: xr.Dataset) -> xr.DataArray:
+    times = of_network(ds, "ViT").stopped_at.sel(frac_relevant=0.4, drop=True)
+    return times.astype(float).assign_attrs(ds.stopped_at.attrs)
 
 
 # ----------------------------------------------------------------- initial error and noise
@@ -159,15 +166,15 @@ def lost(ds: xr.Dataset, along: str) -> Estimate:
 
 def noise_correlation(ds: xr.Dataset) -> Estimate:
     """Rank correlation of the test loss with the noise, from 0.05 on, at the most samples."""
-    loss = at_end(ds.test_loss).isel(samples=-1, drop=True) if "samples" in ds.dims else (
-        at_end(ds.test_loss))  # fmt: skip
+    loss = with_most(at_end(ds.test_loss))
     return stats.rank_correlation(loss.sel(noise=slice(0.05, None)), "noise")
 
 
-def small_noise(ds: xr.Dataset) -> Estimate:
-    """What noise 0.01 adds to the test loss."""
-    loss = at_end(ds.test_loss)
-    return stats.paired_difference(loss.sel(noise=0.01, drop=True), loss.sel(noise=0.0, drop=True))
+def same_outcome(ds: xr.Dataset) -> Estimate:
+    """Share of trials with noise 0.01 that succeed or fail as they do without noise."""
+    rate = success(ds)
+    same = rate.sel(noise=0.01, drop=True) == rate.sel(noise=0.0, drop=True)
+    return stats.share(same.astype(float))
 
 
 # ----------------------------------------------------------------------------- attention
@@ -176,7 +183,7 @@ def small_noise(ds: xr.Dataset) -> Estimate:
 def final_attention(ds: xr.Dataset, role: int | None = None, **where: Any) -> Estimate:
     """Attention on label-relevant tokens at the end, of all queries or of those of a role."""
     y = ds.attention if role is None else ds.attention_from.isel(query=role, drop=True)
-    return stats.mean(at_end(y).sel(where, drop=True))
+    return stats.mean(at_end(with_most(y)).sel(where, drop=True))
 
 
 def rise(ds: xr.Dataset, **where: Any) -> xr.DataArray:
@@ -184,20 +191,28 @@ def rise(ds: xr.Dataset, **where: Any) -> xr.DataArray:
     return (at_end(ds.attention) - ds.attention.isel(step=0, drop=True)).sel(where, drop=True)
 
 
+def with_most(ds: Any) -> Any:
+    """The part of a Dataset or measurement with the most samples."""
+    return ds.sel(samples=ds.samples.max(), drop=True) if "samples" in ds.dims else ds
+
+
 def attention_rise(reading: str) -> Callable[[xr.Dataset], Estimate]:
-    return lambda ds: stats.mean(rise(ds, reading=reading))
+    return lambda ds: stats.mean(rise(with_most(ds), reading=reading))
 
 
 def shared_rise(ds: xr.Dataset) -> Estimate:
     """The rise of attention with a shared read-out, over that with one per position."""
+    ds = with_most(ds)
     return stats.paired_ratio(rise(ds, reading="shared read-out"), rise(ds, reading="per position"))
 
 
 def smallest_rise(ds: xr.Dataset) -> Estimate:
+    ds = with_most(ds)
     return stats.worst([stats.mean(rise(ds, variation=v)) for v in ds.variation.values], "low")
 
 
 def lowest_success(ds: xr.Dataset) -> Estimate:
+    ds = with_most(ds)
     return stats.worst([success_at(ds, variation=v) for v in ds.variation.values], "low")
 
 
@@ -231,4 +246,11 @@ def gain(rule: str, when: int, sparsity: float = 0.2) -> Callable[[xr.Dataset], 
     """Test loss after sparsification over that without."""
     return lambda ds: stats.paired_ratio(
         sparse_loss(ds, rule, sparsity, when), sparse_loss(ds, rule, 0.0, when)
+    )
+
+
+def against_random(rule: str, when: int, sparsity: float = 0.2) -> Callable[[xr.Dataset], Estimate]:
+    """Test loss after sparsification by a rule over that at random."""
+    return lambda ds: stats.paired_ratio(
+        sparse_loss(ds, rule, sparsity, when), sparse_loss(ds, "random", sparsity, when)
     )

@@ -37,7 +37,7 @@ def least_relevant(frac_confusion: Any, factor: Any) -> Any:
 
 
 def least_relevant_nondisc(frac_nondisc: Any, factor: Any) -> Any:
-    r"""(2.8) as the proof uses it: $\alpha_* \ge (1-\alpha_{nd})/(1+e^{-(\delta+\tau)}(1-\sigma-\tau))$."""
+    r"""(2.8) as the proof uses it: $\alpha_* \ge (1-\alpha_{nd})/(1+f)$, $f$ the `vote_factor`."""
     return (1 - frac_nondisc) / (1 + factor)
 
 
@@ -127,10 +127,10 @@ def neuron_ode(
     width: float,
     start: float,
 ) -> np.ndarray:
-    r"""$\dot y=\frac{\eta}{\sqrt m}\big(\alpha_*p-\sigma-\tau+\frac{\eta t\alpha_*^2\sqrt m}{2}p\,y\big)$.
+    r"""$\dot y=\frac{\eta}{\sqrt m}(\alpha_*p-\sigma-\tau+\frac12\eta t\alpha_*^2\sqrt m\,p\,y)$.
 
-    Solved exactly: with $b=\eta^2\alpha_*^2p/2$ and $c=\frac{\eta}{\sqrt m}(\alpha_*p-\sigma-\tau)$,
-    $\dot y = c + b\,t\,y$, so $y = e^{bt^2/2}\big(y_0 + c\int_0^t e^{-bs^2/2}ds\big)$: exponential
+    Solved exactly: with $b=\eta^2\alpha_*^2p/2$ and $c=\frac{\eta}{\sqrt m}(\alpha_*p-\sigma-\tau)$
+    it is $\dot y = c + b\,t\,y$, so $y = e^{bt^2/2}\big(y_0 + c\int_0^t e^{-bs^2/2}ds\big)$: exponential
     in $(\eta t)^2$, which the proof's expansion $1+x$ hides.
     """
     from scipy.special import erf
