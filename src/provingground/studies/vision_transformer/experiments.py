@@ -210,8 +210,9 @@ FIG2_1B_SCALE = Experiment(
     "fig2_1b_scale",
     says="Success rate over samples and the scale of the initial values, the printed reading.",
     grid={**FIG2_1B_GRID, "value_scale": [0.1, 0.3, 1.0, 2.0, 3.0]},
-    seeds=20,
+    seeds=60,
     quick=FIG2_1B_QUICK,
+    paper_only=True,
     claims=(
         Claim(
             "scale_costs",
@@ -238,7 +239,7 @@ FIG2_1B_NOISE = Experiment(
     },
     simulator="tokens",
     seeds=20,
-    quick={**FEW_TOKENS, "frac_relevant": 0.4, "frac_confusion": 0.1, "seeds": 9},
+    quick={**FEW_TOKENS, "frac_relevant": 0.4, "frac_confusion": 0.1, "seeds": 12},
     claims=(
         Claim(
             "noise_costs",
@@ -503,7 +504,7 @@ FIG2_5 = Experiment(
     },
     simulator="tokens",
     seeds=20,
-    quick={**FEW_TOKENS, "sparsity": [0.0, 0.2], "seeds": 9},
+    quick={**FEW_TOKENS, "sparsity": [0.0, 0.2], "seeds": 12},
     claims=(
         Claim(
             "irrelevant_gain_early",

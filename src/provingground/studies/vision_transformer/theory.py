@@ -130,7 +130,7 @@ def neuron_ode(
     r"""$\dot y=\frac{\eta}{\sqrt m}(\alpha_*p-\sigma-\tau+\frac12\eta t\alpha_*^2\sqrt m\,p\,y)$.
 
     Solved exactly: with $b=\eta^2\alpha_*^2p/2$ and $c=\frac{\eta}{\sqrt m}(\alpha_*p-\sigma-\tau)$
-    it is $\dot y = c + b\,t\,y$, so $y = e^{bt^2/2}\big(y_0 + c\int_0^t e^{-bs^2/2}ds\big)$: exponential
+    it is $\dot y = c + b\,t\,y$, so $y = e^{bt^2/2}(y_0 + c\int_0^t e^{-bs^2/2}ds)$: exponential
     in $(\eta t)^2$, which the proof's expansion $1+x$ hides.
     """
     from scipy.special import erf
