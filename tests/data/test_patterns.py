@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from provingground.errors import InputError
 from provingground.keys import seed_key
 
 
-def key(seed=0):
+def key(seed: Any = 0):
     return seed_key("patterns", seed)
 
 

@@ -18,20 +18,22 @@ from provingground.studies.vision_transformer.model import (
     IRRELEVANT,
     RELEVANT,
     Config,
-    Tokens,
     Weights,
-    draw_tokens,
     hidden,
     initial_weights,
-    kept,
     kinds,
     loss_of,
     output_weights,
     pattern_rows,
-    received,
     simulate,
-    simulate_tokens,
     targets,
+)
+from provingground.studies.vision_transformer.tokens import (
+    Tokens,
+    draw_tokens,
+    kept,
+    received,
+    simulate_tokens,
 )
 
 TINY: dict[str, Any] = dict(
@@ -284,7 +286,7 @@ def test_removed_tokens_do_not_count(double):
 
 
 def test_sparsified_training_and_a_scout_run(double):
-    rule = dict(sparsity=0.4, by_attention=1e4, noise=0.05)
+    rule: dict[str, Any] = dict(sparsity=0.4, by_attention=1e4, noise=0.05)
     by_start = train(TOKENS, **rule)
     by_scout = train(TOKENS, **rule, scout=5)
     assert by_start.train_loss[-1] < by_start.train_loss[0]

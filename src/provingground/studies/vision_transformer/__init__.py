@@ -3,7 +3,8 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
-from .model import Config, Probes, Tokens, simulate, simulate_tokens
+from .model import Config, Probes, simulate
+from .tokens import Tokens, simulate_tokens
 
 STUDY = Study(
     name="vision_transformer",

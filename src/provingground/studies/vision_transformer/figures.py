@@ -40,17 +40,22 @@ def draw_success(ds: xr.Dataset):
 
 
 def draw_networks(ds: xr.Dataset):
-    """Success rates of both networks, and the samples that they need."""
-    fig, axes = plot.figure(1, 3, title="Trained against frozen attention")
-    for ax, name, power in zip(axes, ("ViT", "CNN"), (-2.0, -4.0), strict=False):
+    """Success rates of both networks, the samples that they need, and the ratio of these."""
+    fig, axes = plot.figure(2, 2, title="Trained (ViT) against frozen attention (CNN)")
+    needed, ratio = axes[2:]
+    for ax, name, power in zip(axes[:2], ("ViT", "CNN"), (-2.0, -4.0), strict=True):
         found = measures.boundary(ds, name)
         rate = measures.success(measures.of_network(ds, name))
         words = rf"paper: $N \propto \alpha_*^{{{power:g}}}$"
         curves = {words: through_points(found, power)}
         plot.heatmap(ax, rate, "frac_relevant", "samples", log="y", limits=(0, 1), theory=curves)
         ax.set_title(name)
-        plot.curve(axes[2], found.points, "frac_relevant", label=name, line=False, log="xy")
-    axes[2].set_ylabel(NEEDED)
+        plot.curve(needed, found.points, "frac_relevant", label=name, line=False, log="xy")
+    needed.set_ylabel(NEEDED)
+    costs = measures.cost_of_freezing(ds)
+    plot.curve(ratio, costs, ds.frac_relevant, label="measured", line=False, log="x")
+    ratio.set_ylim(bottom=0)
+    ratio.set_ylabel("CNN over ViT, samples needed")
     return fig
 
 
@@ -94,7 +99,9 @@ def draw_lr(ds: xr.Dataset):
 
 
 def draw_attention(ds: xr.Dataset):
-    fig, (left, middle, right) = plot.figure(1, 3, title="Attention during training")
+    fig, (left, middle, right) = plot.figure(
+        1, 3, title="Attention during training, and success by samples"
+    )
     rate, ds = measures.success(ds), measures.with_most(ds)
     most = int(ds.stopped_at.sel(reading="per position").max())
     shown = ds.isel(step=(ds.step <= most).values)

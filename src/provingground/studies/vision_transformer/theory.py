@@ -12,7 +12,8 @@ from scipy.special import betainc
 
 from provingground.study import Condition, Prediction
 
-from .model import Config, Tokens
+from .model import Config
+from .tokens import Tokens
 
 CONSTANT = 8  # B and |S| are of order one, so at least this
 
