@@ -6,13 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provingground import grid
+import provingground as pg
+from provingground import grid, plot
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, signs, stream
-from provingground.studies.vision_transformer import theory
+from provingground.studies.vision_transformer import STUDY, measures, theory
 from provingground.studies.vision_transformer.model import (
     CONFUSION,
     IRRELEVANT,
@@ -35,6 +37,7 @@ from provingground.studies.vision_transformer.tokens import (
     received,
     simulate_tokens,
 )
+from provingground.study import Estimate
 
 TINY: dict[str, Any] = dict(
     samples=6, tokens=10, n_patterns=4, dim=5, width=12, test_samples=8, steps=30, record=4,
@@ -449,3 +452,28 @@ def test_what_is_predicted_for_figure_2_1():
     assert values["vote_gap"] == pytest.approx(0.3)
     assert values["samples_order"] == pytest.approx(1 / 0.16)
     assert 0.3 < values["attention_start"] < 0.6
+
+
+# ------------------------------------------------------------------ measures and paper scale
+
+
+def test_the_area_under_a_success_curve_gives_the_samples_needed():
+    samples = xr.DataArray([2.0, 8.0, 32.0], dims="samples")
+    rate = xr.DataArray([[0.0, 1, 1], [0, 0, 1]], dims=("seed", "samples"))
+    found = np.exp(measures.log_needed(rate.assign_coords(samples=samples)))
+    np.testing.assert_allclose(found, [4, 16])  # half way in the logarithm
+
+
+def test_estimates_are_combined_on_the_wide_side():
+    a, b = Estimate(4.0, 3.0, 5.0), Estimate(2.0, 1.0, 3.0)
+    assert measures.quotient(a, b) == (2.0, 1.0, 5.0)
+    assert measures.negated(a) == (-4.0, -5.0, -3.0)
+
+
+def test_what_runs_at_paper_scale_only_runs(store):
+    settings: dict[str, Any] = dict(width=8, samples=[4, 8], tokens=10, steps=20, test_samples=8)
+    ds = pg.run(STUDY, "fig2_1b_scale", scale="paper", seeds=3, store=store, **settings)
+    experiment = STUDY.experiment("fig2_1b_scale")
+    assert ds.attrs["cells"] == 2 * 5 * 3
+    assert np.isfinite(experiment.claims[0].measure(ds).value)
+    assert plot.check_layout(experiment.figure(ds)) == []

@@ -35,11 +35,6 @@ def quotient(a: Estimate, b: Estimate) -> Estimate:
     return Estimate(a.value / b.value, a.low / b.high, a.high / b.low)
 
 
-def difference(a: Estimate, b: Estimate) -> Estimate:
-    """a - b of two estimates, with an interval that errs on the wide side."""
-    return Estimate(a.value - b.value, a.low - b.high, a.high - b.low)
-
-
 # ------------------------------------------------------------------- sample complexity
 
 
@@ -82,11 +77,6 @@ def gap_exponent(network: str = "ViT") -> Callable[[xr.Dataset], Estimate]:
     return lambda ds: negated(boundary_by_gap(ds, network).law.slope)
 
 
-def extra_exponent(ds: xr.Dataset) -> Estimate:
-    """By how much the exponent of the CNN is larger than that of the ViT."""
-    return difference(exponent("CNN")(ds), exponent("ViT")(ds))
-
-
 def log_needed(rate: xr.DataArray) -> xr.DataArray:
     r"""$\log N_{50}$ of each seed by the area under its success curve (Spearman and Kärber).
 
@@ -104,6 +94,14 @@ def cost_of_freezing(ds: xr.Dataset, largest: float = 1.0) -> list[Estimate]:
         cnn, vit = (needed.sel(network=n, drop=True) for n in ("CNN", "ViT"))
         found.append(Estimate(*np.exp(stats.paired_difference(cnn, vit)).tolist()))
     return found
+
+
+def extra_exponent(ds: xr.Dataset) -> Estimate:
+    r"""By how much the exponent of $N_{50}$ in $1/\alpha_*$ is larger for the CNN, seed by seed."""
+    log_inverse = -np.log(ds.frac_relevant)
+    log_inverse = log_inverse - log_inverse.mean()
+    slope = (log_needed(success(ds)) * log_inverse).sum("frac_relevant") / (log_inverse**2).sum()
+    return stats.paired_difference(*(slope.sel(network=n, drop=True) for n in ("CNN", "ViT")))
 
 
 def success_at(ds: xr.Dataset, **where: Any) -> Estimate:
