@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provingground.data.patterns import directions, noisy, orthonormal, permutations, tally
+from provingground.data.patterns import noisy, orthonormal, permutations, tally
 from provingground.errors import InputError
 from provingground.keys import seed_key
 
@@ -39,12 +39,6 @@ def test_fewer_patterns_are_the_first_ones():
 def test_too_many_patterns_are_refused():
     with pytest.raises(InputError, match="5 orthogonal patterns"):
         orthonormal(key(), 5, 4)
-
-
-def test_directions_have_length_one():
-    e = directions(key(), (50, 4))
-    np.testing.assert_allclose(jnp.linalg.norm(e, axis=-1), 1, rtol=1e-5)
-    assert float(jnp.abs(e.mean(axis=0)).max()) < 0.3
 
 
 @given(st.integers(1, 12), st.integers(1, 9))

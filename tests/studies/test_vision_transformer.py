@@ -21,6 +21,7 @@ from provingground.studies.vision_transformer.model import (
     RELEVANT,
     Config,
     Weights,
+    frames,
     hidden,
     initial_weights,
     kinds,
@@ -66,8 +67,9 @@ def drawn_tokens(cfg, key):
 @jit
 def start(cfg, key):
     """Centres, patterns and initial weights of a setting."""
-    centres, patterns = pattern_rows(cfg, stream(key, "patterns"))
-    return centres, patterns, initial_weights(cfg, key, centres)
+    basis, *u = frames(cfg, key)
+    centres, patterns = pattern_rows(cfg, basis)
+    return centres, patterns, initial_weights(cfg, key, centres, jnp.stack(u))
 
 
 def plain(cfg):
@@ -103,7 +105,7 @@ def same(a, b, rtol=1e-9, atol=1e-12, names=None):
         {},
         {"attention_rate": 0.0, "samples": 5, "skip": 1.0},  # shares the program
         {"classes": 4, "n_patterns": 6, "dim": 6, "samples": 7, "heads": 2},
-        {"variants": 2, "dim": 12, "readout": "shared", "loss": "logistic", "batch": 3},
+        {"variants": 2, "dim": 12, "shared": 1.0, "loss": "logistic", "batch": 3},
     ],
     ids=str,
 )
@@ -121,7 +123,7 @@ def test_small_noise_changes_little_and_large_noise_much(double):
 
 
 def test_training_stops_at_zero_loss(double):
-    probes = train(lr=20.0)
+    probes = train(lr=3.0, shared=1.0)
     assert 0 < int(probes.stopped_at) < 30
     assert probes.train_loss[-1] == 0
     assert probes.margin[-1] >= 1
@@ -215,9 +217,9 @@ def test_pattern_sets_lie_around_orthogonal_centres():
 
 def test_impossible_patterns_are_refused():
     with pytest.raises(InputError, match="classes"):
-        pattern_rows(Config(classes=4, n_patterns=4), key())
+        pattern_rows(Config(classes=4, n_patterns=4), jnp.eye(10))
     with pytest.raises(InputError, match="dimensions"):
-        pattern_rows(Config(variants=2), key())
+        pattern_rows(Config(variants=2), jnp.eye(10))
 
 
 def test_initial_weights_meet_assumption_2_3_1():
@@ -238,7 +240,7 @@ def test_output_weights_are_signs_over_the_root_of_the_width():
     own = output_weights(Config(width=16, tokens=4, classes=4, n_patterns=6), key())
     assert own.shape == (4, 16, 2)
     np.testing.assert_allclose(jnp.abs(own), 0.25)
-    shared = output_weights(Config(width=16, tokens=4, readout="shared"), key())
+    shared = output_weights(Config(width=16, tokens=4, shared=1.0), key())
     np.testing.assert_array_equal(shared, jnp.broadcast_to(shared[:1], shared.shape))
     assert (own[0] != own[1]).any()
 

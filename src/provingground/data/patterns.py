@@ -20,12 +20,6 @@ def orthonormal(key: Key[Array, ""], count: int, dim: int) -> Float[Array, "coun
     return (q * jnp.where(jnp.diagonal(r) < 0, -1.0, 1.0)[None, :]).T[:count]
 
 
-def directions(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Vectors of length one along the last axis, uniform on the sphere."""
-    z = normal(key, shape)
-    return z / jnp.linalg.norm(z, axis=-1, keepdims=True)
-
-
 def permutations(key: Key[Array, ""], samples: int, tokens: int) -> Int[Array, "N L"]:
     """A uniformly random order of the tokens of each sample: the rank of every position."""
     return jnp.argsort(uniform(key, (samples, tokens)), axis=-1).astype(jnp.int32)

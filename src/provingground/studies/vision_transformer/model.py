@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from provingground.data.patterns import directions, orthonormal, permutations, tally
+from provingground.data.patterns import orthonormal, permutations, tally
 from provingground.errors import InputError
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, par, probe, size
@@ -40,8 +40,12 @@ class Config:
     value_scale: float = par(1.0, "s_V", "scale of the initial values", low=0)
     key_scale: float = par(1.0, "s_K", "scale of the initial keys and queries", low=0)
     hidden_init_std: float = par(0.01, r"\xi", "s.d. of the initial hidden weights", low=0)
-    readout: str = par(
-        "per_position", "a", "output weights of the positions", choices=("per_position", "shared")
+    shared: float = par(
+        0.0,
+        r"a_{(l)} = a",
+        "read-out of its own for each position (0) or shared (1)",
+        low=0,
+        high=1,
     )
     lr: float = par(2.0, r"\eta", "step size", low=0)
     attention_rate: float = par(
@@ -82,22 +86,30 @@ class Probes(eqx.Module):
 # ------------------------------------------------------------------------------- data
 
 
+def frames(cfg: Config, key: Key[Array, ""]) -> Float[Array, "one_plus_H d d"]:
+    """Orthonormal bases: that of the patterns, and one for the values of each head."""
+    keys = jax.random.split(stream(key, "frames"), 1 + cfg.heads)
+    return jax.vmap(lambda k: orthonormal(k, cfg.dim, cfg.dim))(keys)
+
+
 def pattern_rows(
-    cfg: Config, key: Key[Array, ""]
+    cfg: Config, basis: Float[Array, "d d"]
 ) -> tuple[Float[Array, "M d"], Float[Array, "P d"]]:
     r"""Centres $\mu_j$, and the patterns: these, or sets around them (appendix A.6.2).
 
     $\mu_{j,b} = \cos\theta\,\mu_j + \sin\theta\,\nu_{j,b}$ with all vectors orthonormal.
     """
     m, b = cfg.n_patterns, cfg.variants
+    needed = m if b == 1 else m * (1 + b)
     if cfg.classes >= m:
         raise InputError(f"{cfg.classes} classes need more than {m} patterns: one is irrelevant.")
+    if needed > cfg.dim:
+        raise InputError(f"{needed} orthogonal patterns do not fit into {cfg.dim} dimensions.")
     if b == 1:
-        centres = orthonormal(key, m, cfg.dim)
-        return centres, centres
-    rows = orthonormal(key, m * (1 + b), cfg.dim)
+        return basis[:m], basis[:m]
     cosine = jnp.sqrt(1 - jnp.square(cfg.spread))
-    return rows[:m], cosine * jnp.repeat(rows[:m], b, axis=0) + cfg.spread * rows[m:]
+    sets = cosine * jnp.repeat(basis[:m], b, axis=0) + cfg.spread * basis[m:needed]
+    return basis[:m], sets
 
 
 def kinds(
@@ -141,31 +153,33 @@ class Weights(eqx.Module):
     w_o: Float[Array, "m H d"]
 
 
-def initial_weights(cfg: Config, key: Key[Array, ""], centres: Float[Array, "M d"]) -> Weights:
+def initial_weights(
+    cfg: Config, key: Key[Array, ""], centres: Float[Array, "M d"], u: Float[Array, "H d d"]
+) -> Weights:
     r"""Assumption 2.3.1: $W_Q\mu_j = q_j + \delta e_j$ and so on, with unit errors $e_j$.
 
     $W_K = W_Q = s_K I$ and $W_V = s_V U$, $U$ orthogonal, each plus its error (with a skip
     connection $W_V + I$ takes the place of $W_V$, A.233).
     """
-    h, d = cfg.heads, cfg.dim
-    errors = directions(stream(key, "init/error"), (3, h, cfg.n_patterns, d))
+    h, m, d = cfg.heads, cfg.n_patterns, cfg.dim
+    z = normal(stream(key, "init"), (3 * h * m + cfg.width * h, d))  # one draw compiles fast
+    errors, rest = z[: 3 * h * m], z[3 * h * m :]
+    errors = (errors / jnp.linalg.norm(errors, axis=-1, keepdims=True)).reshape(3, h, m, d)
     e_q, e_k, e_v = jnp.einsum("whjo,ji->whoi", errors, centres)
-    u = jax.vmap(lambda k: orthonormal(k, d, d))(jax.random.split(stream(key, "init/value"), h))
     eye = jnp.broadcast_to(jnp.eye(d), (h, d, d))
     return Weights(
         w_q=cfg.key_scale * eye + cfg.key_error * e_q,
         w_k=cfg.key_scale * eye + cfg.key_error * e_k,
         w_v=cfg.value_scale * u - cfg.skip * eye + cfg.value_error * e_v,
-        w_o=cfg.hidden_init_std * normal(stream(key, "init/hidden"), (cfg.width, h, d)),
+        w_o=cfg.hidden_init_std * rest.reshape(cfg.width, h, d),
     )
 
 
 def output_weights(cfg: Config, key: Key[Array, ""]) -> Float[Array, "L m o"]:
-    r"""$a_{(l)}$: entries $\pm 1/\sqrt m$, never trained; all positions alike if shared."""
-    outputs = 1 if cfg.classes == 2 else 2
-    rows = cfg.tokens if cfg.readout == "per_position" else 1
-    a = signs(stream(key, "init/readout"), (rows, cfg.width, outputs)) / cfg.width**0.5
-    return jnp.broadcast_to(a, (cfg.tokens, cfg.width, outputs))
+    r"""$a_{(l)}$: entries $\pm 1/\sqrt m$, never trained; all positions as the first if shared."""
+    shape = (cfg.tokens, cfg.width, 1 if cfg.classes == 2 else 2)
+    a = signs(stream(key, "init/readout"), shape) / cfg.width**0.5
+    return (1 - cfg.shared) * a + cfg.shared * a[:1]
 
 
 def hidden(
@@ -347,8 +361,9 @@ def report(
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """Training on patterns: that on tokens without noise, exactly."""
-    centres, patterns = pattern_rows(cfg, stream(key, "patterns"))
-    start, a = initial_weights(cfg, key, centres), output_weights(cfg, key)
+    basis, *u = frames(cfg, key)
+    centres, patterns = pattern_rows(cfg, basis)
+    start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
     n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
     data, test = stream(key, "data/role"), stream(key, "test/role")
     s = by_class(cfg, data, cfg.samples, n, patterns, a)

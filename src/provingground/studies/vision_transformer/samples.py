@@ -239,7 +239,7 @@ FIG2_1B_NOISE = Experiment(
     },
     simulator="tokens",
     seeds=20,
-    quick={**FEW_TOKENS, "frac_relevant": 0.4, "frac_confusion": 0.1, "seeds": 12},
+    quick={**FEW_TOKENS, "frac_relevant": 0.4, "frac_confusion": 0.1, "seeds": 9},
     claims=(
         Claim(
             "noise_costs",

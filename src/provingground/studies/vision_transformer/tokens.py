@@ -21,6 +21,7 @@ from .model import (
     Probes,
     Samples,
     Weights,
+    frames,
     hidden,
     initial_weights,
     kinds,
@@ -126,8 +127,9 @@ def by_token(
 
 def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
     """Training on tokens, as the paper writes it."""
-    centres, patterns = pattern_rows(cfg, stream(key, "patterns"))
-    start, a = initial_weights(cfg, key, centres), output_weights(cfg, key)
+    basis, *u = frames(cfg, key)
+    centres, patterns = pattern_rows(cfg, basis)
+    start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
     n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
     drawn = [
         draw_tokens(cfg, key, name, rows, patterns)
