@@ -87,7 +87,7 @@ LR_SCALING = Experiment(
         "samples": 128,
     },
     seeds=20,
-    quick={**SMALL, "lr": [0.25, 0.5, 1.0, 2.0, 4.0], "seeds": 4},
+    quick={**SMALL, "lr": [0.25, 0.5, 1.0, 2.0, 4.0], "samples": 100, "seeds": 4},
     claims=(
         Claim(
             "lr_exponent_printed",

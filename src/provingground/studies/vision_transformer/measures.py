@@ -157,9 +157,10 @@ def times_by_lr(ds: xr.Dataset) -> xr.DataArray:
 
 
 def lost(ds: xr.Dataset, along: str) -> Estimate:
-    """Success rate at the smallest value along an axis minus that at the largest."""
-    rate = success(ds).sortby(along)
-    return stats.paired_difference(rate.isel({along: 0}), rate.isel({along: -1}))
+    """Success rate in the lower half of an axis minus that in the upper half."""
+    rate, values = success(ds), ds[along].values
+    upper = values > (values.min() + values.max()) / 2
+    return stats.paired_difference(rate.isel({along: ~upper}), rate.isel({along: upper}))
 
 
 def noise_correlation(ds: xr.Dataset) -> Estimate:
