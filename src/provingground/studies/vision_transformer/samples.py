@@ -222,7 +222,7 @@ FIG2_1B_SCALE = Experiment(
     claims=(
         Claim(
             "scale_costs",
-            "initial values of scale 2 to 3 instead of 0.1 to 1 lower the success rate (difference)",
+            "initial values of scale 2 or 3, not 0.1 to 1, lower the success rate (difference)",
             measure=lambda ds: measures.lost(ds, "value_scale"),
             within=(0, inf),
             source="Figure 2.1(b), with sigma as the scale that is printed",
