@@ -472,10 +472,12 @@ def test_estimates_are_combined_on_the_wide_side():
     assert measures.negated(a) == (-4.0, -5.0, -3.0)
 
 
-def test_what_runs_at_paper_scale_only_runs(store):
+@pytest.mark.parametrize("axis", ["value_error", "value_scale"])
+def test_what_runs_at_paper_scale_only_runs(store, axis):
+    experiment = next(e for e in STUDY.experiments if e.paper_only and axis in e.grid)
     settings: dict[str, Any] = dict(width=8, samples=[4, 8], tokens=10, steps=20, test_samples=8)
-    ds = pg.run(STUDY, "fig2_1b_scale", scale="paper", seeds=3, store=store, **settings)
-    experiment = STUDY.experiment("fig2_1b_scale")
-    assert ds.attrs["cells"] == 2 * 5 * 3
-    assert np.isfinite(experiment.claims[0].measure(ds).value)
+    settings[axis] = [0.1, 1.0]
+    ds = pg.run(STUDY, experiment.name, scale="paper", seeds=3, store=store, **settings)
+    assert ds.attrs["cells"] == 2 * 2 * 3
+    assert all(np.isfinite(c.measure(ds).value) for c in experiment.claims)
     assert plot.check_layout(experiment.figure(ds)) == []

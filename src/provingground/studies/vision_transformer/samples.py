@@ -178,19 +178,12 @@ FIG2_1B_GRID: dict[str, Any] = {
     "frac_confusion": 0.2,
     "samples": [16, 32, 64, 128, 256],
 }
-FIG2_1B_QUICK: dict[str, Any] = {
-    **SMALL,
-    "tokens": 100,
-    "samples": [48, 64, 96, 128],
-    "seeds": 20,
-}
-
 FIG2_1B = Experiment(
     "fig2_1b",
     says="Success rate over samples and the initial error of the values, as a norm.",
     grid={**FIG2_1B_GRID, "value_error": [0.0, 0.05, 0.1, 0.4, 0.5, 0.6]},
-    seeds=20,
-    quick={**FIG2_1B_QUICK, "value_error": [0.0, 0.05, 0.5, 0.55, 0.6]},
+    seeds=40,
+    paper_only=True,
     claims=(
         Claim(
             "sigma_costs",
@@ -217,7 +210,6 @@ FIG2_1B_SCALE = Experiment(
     says="Success rate over samples and the scale of the initial values, the printed reading.",
     grid={**FIG2_1B_GRID, "value_scale": [0.1, 0.3, 1.0, 2.0, 3.0]},
     seeds=60,
-    quick=FIG2_1B_QUICK,
     paper_only=True,
     claims=(
         Claim(
