@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import provingground as pg
 from provingground import grid, plot
 from provingground.errors import InputError
-from provingground.keys import normal, seed_key, signs, stream
+from provingground.keys import normal, seed_key
 from provingground.studies.vision_transformer import STUDY, measures, theory
 from provingground.studies.vision_transformer.model import (
     CONFUSION,
@@ -302,12 +302,14 @@ def test_sparsified_training_and_a_scout_run(double):
 
 
 def sample(seed, n=3, tokens=5, d=4, m=6):
-    def draw(name, *shape):
-        return normal(stream(key(seed), name), shape)
+    """Some weights, tokens, read-outs and labels."""
+    rng = np.random.default_rng(seed)
 
-    w = Weights(draw("q", 1, d, d), draw("k", 1, d, d), draw("v", 1, d, d), draw("o", m, 1, d))
-    a = signs(stream(key(seed), "a"), (tokens, m)) / m**0.5
-    return w, draw("x", n, tokens, d), a, signs(stream(key(seed), "y"), (n,))
+    def draw(*shape):
+        return jnp.asarray(rng.normal(size=shape))
+
+    w = Weights(draw(1, d, d), draw(1, d, d), draw(1, d, d), draw(m, 1, d))
+    return w, draw(n, tokens, d), jnp.sign(draw(tokens, m)) / m**0.5, jnp.sign(draw(n))
 
 
 def mean_loss(w, x, a, y):
