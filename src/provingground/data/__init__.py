@@ -1,1 +1,5 @@
+<<<<<<< HEAD
 """Samplers and data that several studies share."""
+=======
+"""Samplers that several studies share."""
+>>>>>>> vision

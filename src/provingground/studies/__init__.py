@@ -7,6 +7,7 @@ from typing import Any
 STUDIES = (
     "benign_overfitting",
     "teacher_student",
+    "vision_transformer",
     "graph_transformer",
     "syntax_semantics",
     "curse_of_attention",

@@ -1,0 +1,148 @@
+"""Training on tokens, as the paper writes it: with noise, sparsification, and other fractions.
+
+Letters in shapes are those of `model.py`; N samples of L tokens are the rows and groups there.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from provingground.data.patterns import noisy, permutations, tally
+from provingground.keys import stream, uniform
+from provingground.study import config, par, size
+
+from .model import (
+    CONFUSION,
+    IRRELEVANT,
+    RELEVANT,
+    Config,
+    Probes,
+    Samples,
+    Weights,
+    frames,
+    hidden,
+    initial_weights,
+    kinds,
+    output_weights,
+    pattern_rows,
+    report,
+    rows_of,
+    share_of,
+    targets,
+    train,
+)
+
+
+@config
+class Tokens(Config):
+    """Parameters of training on tokens: noise, sparsification, and fractions that vary."""
+
+    samples: int = par(64, "N", "training samples", low=2, value=True, pad=16)
+    noise: float = par(0.01, "c_0", "noise s.d. of a token's coordinates", low=0)
+    noisy_share: float = par(0.0, r"\rho", "fraction of tokens with large noise", low=0, high=1)
+    noise_big: float = par(0.6, "c_1", "noise s.d. of those", low=0)
+    dist: str = par("fixed", "D", "fractions of roles in a sample", choices=("fixed", "iid"))
+    sparsity: float = par(0.0, "r", "fraction of tokens removed", low=0, high=0.9)
+    by_role: float = par(0.0, "w_R", "removal by role: weight of being irrelevant", low=0)
+    by_noise: float = par(0.0, "w_N", "removal by noise: weight of its norm", low=0)
+    by_attention: float = par(0.0, "w_A", "removal by lack of attention received: weight", low=0)
+    scout: int = par(0, "T_s", "steps of the model whose attention removes tokens", low=0)
+
+
+# ------------------------------------------------------------------------------- data
+
+
+class Drawn(NamedTuple):
+    """Tokens of samples with their ground truth."""
+
+    x: Float[Array, "N L d"]
+    label: Int[Array, "N"]
+    role: Int[Array, "N L"]
+    pattern: Int[Array, "N L"]
+    noise_norm: Float[Array, "N L"]
+
+
+def draw_tokens(
+    cfg: Tokens, key: Key[Array, ""], name: str, rows: int, patterns: Float[Array, "P d"]
+) -> Drawn:
+    """Samples with noise. With `dist="iid"` roles are independent and the label is their vote."""
+    label = jnp.arange(rows, dtype=jnp.int32) % cfg.classes
+    u = uniform(stream(key, f"{name}/role"), (rows, cfg.tokens))
+    rank = jnp.argsort(u, axis=-1).astype(jnp.int32)  # that of `permutations`
+    if cfg.dist == "iid":
+        rank = jnp.floor(u * cfg.tokens).astype(jnp.int32)
+    role, pattern = jax.vmap(lambda r, c: kinds(cfg, r, c))(rank, label)
+    if cfg.dist == "iid":
+        kind = pattern // cfg.variants
+        votes = jax.vmap(lambda k: tally(k, cfg.classes))(kind)
+        meant = jax.nn.one_hot(label, cfg.classes, dtype=float)
+        label = jnp.argmax(votes + 0.5 * meant, axis=-1).astype(jnp.int32)  # ties stay as meant
+        role = jnp.where(kind >= cfg.classes, IRRELEVANT, CONFUSION)
+        role = jnp.where(kind == label[:, None], RELEVANT, role)
+    order = permutations(stream(key, f"{name}/noisy"), rows, cfg.tokens)
+    large = order < jnp.round(cfg.noisy_share * cfg.tokens).astype(jnp.int32)
+    noise = jnp.where(large, cfg.noise_big, cfg.noise)
+    x, noise_norm = noisy(stream(key, f"{name}/noise"), patterns, pattern, noise)
+    return Drawn(x, label, role, pattern, noise_norm)
+
+
+def received(w: Weights, x: Float[Array, "L d"]) -> Float[Array, "L"]:
+    """Attention that each token receives, summed over queries, averaged over heads."""
+    return hidden(w, x, jnp.ones(len(x)))[0].sum(axis=1).mean(axis=0)
+
+
+def kept(
+    cfg: Tokens, key: Key[Array, ""], drawn: Drawn, attention: Float[Array, "N L"]
+) -> Bool[Array, "N L"]:
+    """Sparsification: the tokens that stay, of each sample; what ranks highest goes first.
+
+    The rank is by chance, plus weights times being irrelevant, noise, and lack of attention.
+    """
+    removal = uniform(key, drawn.role.shape)
+    removal += cfg.by_role * (drawn.role == IRRELEVANT).astype(float)
+    removal += cfg.by_noise * drawn.noise_norm - cfg.by_attention * attention
+    rank = jnp.argsort(jnp.argsort(removal, axis=-1), axis=-1)
+    return rank < cfg.tokens - jnp.round(cfg.sparsity * cfg.tokens).astype(rank.dtype)
+
+
+def by_token(
+    cfg: Tokens, drawn: Drawn, keep: Bool[Array, "N L"], count: Any, a: Float[Array, "L m o"]
+) -> Samples:
+    """Samples as they are: (2.1) with its mean and softmax over the tokens that are kept."""
+    n = keep.astype(float)
+    weight, y = n / n.sum(axis=-1, keepdims=True), targets(cfg)[drawn.label]
+
+    def margins(z: Float[Array, "N L m"]) -> Float[Array, "N"]:
+        at = jnp.einsum("nlm,lmo->nlo", z, a)
+        return jnp.einsum("nl,nlo,no->n", weight, at, y)
+
+    exists = jnp.arange(len(n), dtype=jnp.int32) < count
+    return Samples(drawn.x, n, drawn.role, share_of(exists), exists, margins)
+
+
+# --------------------------------------------------------------------------- training
+
+
+def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
+    """Training on tokens, as the paper writes it."""
+    basis, *u = frames(cfg, key)
+    centres, patterns = pattern_rows(cfg, basis)
+    start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
+    n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
+    drawn = [
+        draw_tokens(cfg, key, name, rows, patterns)
+        for name, rows in (("data", n), ("test", n_test))
+    ]
+    guide = start
+    if cfg.scout:
+        everything = jnp.ones(drawn[0].role.shape, bool)
+        s = by_token(cfg, drawn[0], everything, cfg.samples, a)
+        guide = train(cfg, stream(key, "scout"), start, s, steps=cfg.scout).last
+    views = []
+    for data, count, name in zip(drawn, (cfg.samples, n_test), ("data", "test"), strict=True):
+        attention = jax.vmap(received, in_axes=(None, 0))(guide, data.x)
+        keep = kept(cfg, stream(key, f"keep/{name}"), data, attention)
+        views.append(by_token(cfg, data, keep, count, a))
+    return report(cfg, key, start, patterns, *views)
