@@ -185,7 +185,7 @@ class Job:
             points = _even(whole, fitting)
             wide = 2 ** int(np.ceil(np.log2(points)))
             deep = fitting // wide
-            parts = -(-PARTS // -(-len(rows) // points))
+            parts = 1 if self.lanes else -(-PARTS // -(-len(rows) // points))
             together = min(deep, -(-len(seeds) // parts))
         else:
             wide = points = _even(whole, lanes)
