@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40, seeds=4)
 def sound(tmp_path_factory) -> Path:
     """The folder of a store with one file of the toy study, never changed."""
     store = Store(tmp_path_factory.mktemp("sound") / "store")
-    pg.run(TOY, "risk", store=store, **SMALL)
+    pg.run(TOY, "risk", store=store, lanes=8, **SMALL)
     return store.path
 
 

@@ -181,10 +181,9 @@ class Job:
         whole = len(self.groups[number].points)
         lanes = self.lanes or chosen_lanes(self, self.groups[number].program)
         if self.mode == "serial":  # lanes that only fill up are free: a few widths serve all sweeps
-            fitting = 2 ** int(np.log2(lanes))
-            points = _even(whole, fitting)
-            wide = 2 ** int(np.ceil(np.log2(points)))
-            deep = fitting // wide
+            points = _even(whole, lanes)
+            wide = _power_of_two(points)
+            deep = _power_of_two(lanes) // wide
             parts = 1 if self.lanes else -(-PARTS // -(-len(rows) // points))
             together = min(deep, -(-len(seeds) // parts))
         else:
@@ -359,6 +358,11 @@ def _ordered(groups: Sequence[Group], cut: list[list[Block]]) -> list[Block]:
 def _even(count: int, most: int) -> int:
     """The batch size that cuts `count` items into as few, and as equal, batches as possible."""
     return -(-count // -(-count // max(1, most)))
+
+
+def _power_of_two(count: int) -> int:
+    """The next power of two."""
+    return 1 << (count - 1).bit_length()
 
 
 def _batches(items: NDArray[np.int32], size: int) -> list[NDArray[np.int32]]:
