@@ -41,7 +41,7 @@ def test_too_many_patterns_are_refused():
         orthonormal(key(), 5, 4)
 
 
-@given(st.integers(1, 12), st.integers(1, 9))
+@pytest.mark.parametrize(("samples", "tokens"), [(1, 1), (1, 9), (12, 4)])
 def test_every_sample_is_a_permutation_and_more_samples_change_nothing(samples, tokens):
     order = np.asarray(permutations(key(), samples, tokens))
     np.testing.assert_array_equal(np.sort(order), np.tile(np.arange(tokens), (samples, 1)))
