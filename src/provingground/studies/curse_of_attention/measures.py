@@ -26,7 +26,7 @@ def end(y: xr.DataArray) -> xr.DataArray:
     return y.isel(step=-1, drop=True)
 
 
-def early(y: xr.DataArray, first: int, last: int) -> xr.DataArray:
+def early(y: xr.DataArray, first: int | float, last: int | float) -> xr.DataArray:
     """The steps from `first` to `last`."""
     return y.isel(step=((y.step >= first) & (y.step <= last)).values)
 
