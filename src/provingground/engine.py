@@ -177,17 +177,18 @@ class Job:
         """Some points times some seeds as blocks of the chosen width."""
         if not len(rows):
             return []
-        # By the size of the whole, so that an extended sweep and stages share its programs.
         whole = len(self.groups[number].points)
         lanes = self.lanes or chosen_lanes(self, self.groups[number].program)
-        if self.mode == "serial":  # lanes that only fill up are free: a few widths serve all sweeps
+        if self.mode == "serial":
+            # Lanes that only fill up are free, so a few widths serve all sweeps; by the size of the
+            # whole, an extended sweep has that of the sweep before.
             points = _even(whole, lanes)
             wide = _power_of_two(points)
             deep = _power_of_two(lanes) // wide
             parts = 1 if self.lanes else -(-PARTS // -(-len(rows) // points))
             together = min(deep, -(-len(seeds) // parts))
-        else:
-            wide = points = _even(whole, lanes)
+        else:  # stages of a refined sweep have different sizes, and share one program
+            wide = points = _even(len(rows) if self.only is None else whole, lanes)
             deep = together = _even(len(seeds), max(1, lanes // wide))
         return [
             Block(number, some, their, wide, deep)
