@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -228,7 +229,10 @@ for command in ("check my_study", "list", "report"):
 def test_a_new_study_works_at_once(tmp_path):
     path = scaffold("my_study", tmp_path)
     command = [sys.executable, "-c", COMMANDS, str(path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    own = os.environ | {"PROVING_STORE": str(tmp_path / "store")}  # no other study's figures
+    done = subprocess.run(
+        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300
+    )
     for line in ("check my_study 0", "list 0", "report 0"):
         assert line in done.stdout.splitlines(), done.stderr
     assert "my_study/risk:" in done.stdout
