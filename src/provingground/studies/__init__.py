@@ -9,6 +9,7 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "in_context_learning",
     "syntax_semantics",
     "curse_of_attention",
 )

@@ -15,18 +15,8 @@ from provingground.keys import stream
 from provingground.study import size
 from provingground.train import descend
 
-from .model import (
-    Config,
-    Probes,
-    draw,
-    error,
-    hinge,
-    initial_weights,
-    on_pattern,
-    training_domain,
-    unseen_domain,
-)
-from .prompts import Domain, Prompt
+from .model import Config, Probes, draw, hinge, initial_weights, test, training_domain
+from .prompts import Prompt
 
 
 class FullWeights(eqx.Module):
@@ -77,18 +67,14 @@ def network(
 
 def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     """The training of `model.simulate`, in full form."""
-    basis = frame(cfg, key)
-    batch_key, seen, test = (stream(key, name) for name in ("batch", "train", "test"))
-
-    def prompts(key: Key[Array, ""], count: int, which: str, alpha, of: Domain) -> Prompt:
-        return draw(key, count, size(cfg, which), getattr(cfg, which), alpha, of)
+    basis, batch_key = frame(cfg, key), stream(key, "batch")
 
     def outputs(w: FullWeights, p: Prompt) -> tuple[Array, Array]:
         return jax.vmap(lambda p: network(cfg, w, basis, p))(p)
 
     def batch(t: Int[Array, ""]) -> Prompt:
-        now = jax.random.fold_in(batch_key, t)
-        return prompts(now, cfg.batch, "tokens", cfg.alpha, training_domain(cfg))
+        now, of = jax.random.fold_in(batch_key, t), training_domain(cfg)
+        return draw(now, cfg.batch, size(cfg, "tokens"), cfg.tokens, cfg.alpha, of)
 
     trace = descend(
         lambda w, p: hinge(p.label, outputs(w, p)[0]).mean(),
@@ -99,14 +85,5 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
         frozen=lambda w: w.a,
         until=lambda value, _: value < cfg.eps,
     )
-    n, w = cfg.test_samples, trace.last
-    p = prompts(seen, n, "tokens", cfg.alpha, training_domain(cfg))
-    unseen = prompts(test, n, "tokens_test", cfg.alpha_test, unseen_domain(cfg))
-    f, attn = outputs(w, unseen)
-    return Probes(
-        train_loss=hinge(p.label, outputs(w, p)[0]).mean(),
-        test_loss=hinge(unseen.label, f).mean(),
-        test_error=error(unseen.label, f).mean(),
-        attention=on_pattern(attn, unseen).mean(),
-        stopped_at=trace.stopped_at,
-    )
+    found = test(cfg, key, lambda p: outputs(trace.last, p))
+    return Probes(**found, stopped_at=trace.stopped_at)

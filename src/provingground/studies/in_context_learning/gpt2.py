@@ -20,7 +20,7 @@ from provingground.study import config, par, probe, size
 from provingground.train import by_lane, descend
 
 from .mechanism import ALPHAS, SUMS, WIDEST, Setting, settings
-from .model import draw, error, hinge, training_domain, unseen_domain
+from .model import draw, error, hinge, training_domain
 from .prompts import Prompt
 
 LENGTHS = (5, 10, 20, 40)  # l_ts

@@ -5,6 +5,7 @@ Letters in shapes: d feature dimension, l context examples, B prompts, m neurons
 have d + 1 entries: an exact reduction (see `full.py` for the model as written).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -54,6 +55,8 @@ class Probes(eqx.Module):
     train_loss: Float[Array, ""] = probe("training hinge loss")
     test_loss: Float[Array, ""] = probe("hinge loss on unseen tasks")
     test_error: Float[Array, ""] = probe("error on unseen tasks")
+    same_loss: Float[Array, ""] = probe("hinge loss on unseen tasks, contexts as in training")
+    same_error: Float[Array, ""] = probe("error on unseen tasks, contexts as in training")
     attention: Float[Array, ""] = probe("attention on contexts with the query's pattern")
     stopped_at: Int[Array, ""] = probe("steps until the training loss is reached", "T")
 
@@ -91,7 +94,7 @@ class Weights(eqx.Module):
 
 
 def initial_weights(cfg: Config, key: Key[Array, ""]) -> Weights:
-    r"""$W_Q, W_K, W_V$ are $\delta$ on their diagonals, $W_O \sim N(0, 1/m)$, $a_i = \pm m^{-p}$."""
+    r"""$W_Q, W_K, W_V$ are $\delta$ on the diagonal, $W_O \sim N(0, 1/m)$, $a_i = \pm m^{-p}$."""
     exists = mask(cfg, "width").astype(float)
     m = jnp.asarray(cfg.width, float)
     v = cfg.dim + cfg.label_dim
@@ -173,22 +176,35 @@ def on_pattern(attn: Float[Array, "B l"], p: Prompt) -> Float[Array, "B"]:
     return jax.vmap(lambda attn, p: attn @ p.same_pattern.astype(attn.dtype))(attn, p)
 
 
+def test(
+    cfg: Config, key: Key[Array, ""], outputs: Callable[[Prompt], tuple[Array, Array]]
+) -> dict[str, Float[Array, ""]]:
+    """Tests at the end: training tasks, unseen ones, and unseen ones in contexts as in training."""
+
+    def loss_and_error(which: str, alpha: Any, of: Domain) -> tuple[Array, Array, Array]:
+        name = f"test/{which}/{of is seen}"
+        p = draw(stream(key, name), cfg.test_samples, size(cfg, which), getattr(cfg, which), alpha,
+                 of)  # fmt: skip
+        f, attn = outputs(p)
+        means = hinge(p.label, f), error(p.label, f), on_pattern(attn, p)
+        return means[0].mean(), means[1].mean(), means[2].mean()
+
+    seen, unseen = training_domain(cfg), unseen_domain(cfg)
+    train_loss, _, _ = loss_and_error("tokens", cfg.alpha, seen)
+    same_loss, same_error, _ = loss_and_error("tokens", cfg.alpha, unseen)
+    test_loss, test_error, attention = loss_and_error("tokens_test", cfg.alpha_test, unseen)
+    return dict(
+        train_loss=train_loss,
+        test_loss=test_loss,
+        test_error=test_error,
+        same_loss=same_loss,
+        same_error=same_error,
+        attention=attention,
+    )
+
+
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
-    """One training, and a test on unseen tasks at its end."""
+    """One training, and tests at its end."""
     trace = train(cfg, key, initial_weights(cfg, key))
-    seen, test = stream(key, "train"), stream(key, "test")
-
-    def at_end(w: Weights) -> dict[str, Array]:
-        p = draw(seen, cfg.test_samples, size(cfg, "tokens"), cfg.tokens, cfg.alpha,
-                 training_domain(cfg))  # fmt: skip
-        unseen = draw(test, cfg.test_samples, size(cfg, "tokens_test"), cfg.tokens_test,
-                      cfg.alpha_test, unseen_domain(cfg))  # fmt: skip
-        f, attn = outputs(w, unseen)
-        return dict(
-            train_loss=hinge(p.label, outputs(w, p)[0]).mean(),
-            test_loss=hinge(unseen.label, f).mean(),
-            test_error=error(unseen.label, f).mean(),
-            attention=on_pattern(attn, unseen).mean(),
-        )
-
-    return Probes(**by_lane(at_end, trace.last), stopped_at=trace.stopped_at)
+    found = by_lane(lambda w: test(cfg, key, lambda p: outputs(w, p)), trace.last)
+    return Probes(**found, stopped_at=trace.stopped_at)

@@ -103,7 +103,7 @@ def margin_prediction(
 def steps_to_margin(
     lr: Any, alpha: Any, beta: Any, delta: Any, patterns: Any, width: Any, c: float = 1.0
 ) -> Any:
-    r"""Where the cubic term of (E.61) is 1: $\eta T = (m^2/(M_1\delta^2(\beta^2+1)\alpha^2))^{1/3}$.
+    r"""Where the cubic term of (E.61) is 1: $\eta T=(m^2/(M_1\delta^2(\beta^2+1)\alpha^2))^{1/3}$.
 
     It is (6.10) if $m = \Theta(M_1^2)$: the printed law hides the width.
     """
@@ -138,7 +138,7 @@ def pruned_loss_bound(
     $1-(1-\frac2{\alpha'M_1})(1+\epsilon)(1+\frac4{\alpha M_1})(1-R)$.
     """
     rest = (1 - _over(2, alpha_test * patterns)) * (1 + _over(4, alpha * patterns))
-    return 1 - rest * (1 + eps) * (1 - np.asarray(pruned))
+    return 1 - rest * (1 + eps) * (1 - pruned)
 
 
 # -------------------------------------------------------------------------- found here
@@ -149,7 +149,7 @@ def coverage_floor(alpha: Any, length: Any) -> Any:
 
     A learner that reads only contexts with the query's pattern errs at least as often.
     """
-    return (1 - np.asarray(alpha) / 2) ** length / 2
+    return (1 - alpha / 2) ** length / 2
 
 
 def floor_length(alpha: Any, error: float) -> Any:
@@ -173,7 +173,8 @@ def gradients(
     r"""The gradients of the hinge loss of one prompt that the proofs of appendix E start from.
 
     With $\bar p = \sum_s\mathrm{attn}_sp_s$ and $c_i = -z\,a_i 1[W_{O(i,:)}W_V\bar p > 0]$ where
-    the margin is below 1: $\partial W_O = c(W_V\bar p)^\top$, $\partial W_V = W_O^\top c\bar p^\top$,
+    the margin is below 1: $\partial W_O = c(W_V\bar p)^\top$,
+    $\partial W_V = W_O^\top c\bar p^\top$,
     $\partial W_Q = \sum_s \mathrm{attn}_s(c^\top W_OW_Vp_s)\,W_K(p_s-\bar p)\,x_q^\top$ and
     $\partial W_K = \sum_s\mathrm{attn}_s(c^\top W_OW_Vp_s)\,W_Qx_q(p_s-\bar p)^\top$.
     """

@@ -1,0 +1,28 @@
+"""In-context learning of a one-layer transformer."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .full import simulate_full
+from .gpt2 import Decoder, DecoderProbes, simulate_decoder
+from .mechanism import Mechanism, simulate_mechanism
+from .model import Config, Probes, simulate
+
+STUDY = Study(
+    name="in_context_learning",
+    title="How nonlinear transformers learn and generalise in context",
+    cite="H. Li, M. Wang, S. Lu, X. Cui, P.-Y. Chen, How do nonlinear transformers learn and "
+    "generalize in in-context learning?, ICML 2024",
+    simulators={
+        "reduced": Simulator(Config, simulate, Probes, says="in coordinates of the patterns"),
+        "mechanism": Simulator(
+            Config, simulate_mechanism, Mechanism, says="the same, measured in every way"
+        ),
+        "full": Simulator(Config, simulate_full, Probes, says="all weights, as written"),
+        "decoder": Simulator(
+            Decoder, simulate_decoder, DecoderProbes, says="three layers, two heads"
+        ),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)
