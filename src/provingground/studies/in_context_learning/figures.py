@@ -191,9 +191,10 @@ def draw_steps(ds: xr.Dataset):
 
 
 def draw_scaling(ds: xr.Dataset):
-    fig, axes = plot.figure(1, 3, title="Steps to a training loss of 0.1")
-    for ax, (name, power) in zip(axes, SCALINGS.items(), strict=True):
-        y = measures.scaled(ds, name)
+    swept = {n: y for n in SCALINGS if (y := measures.scaled(ds, n)).sizes[n] > 1}
+    fig, axes = plot.figure(1, len(swept), title="Steps to a training loss of 0.1")
+    for ax, (name, y) in zip(axes, swept.items(), strict=True):
+        power = SCALINGS[name]
         plot.law(ax, y, name, fit=stats.power_law(y, name), predicted=power, label="measured")
     return fig
 
