@@ -49,6 +49,8 @@ def traced(study, name, cfg):
     with grid.precision_of(simulator.precision):
         args = grid.typed((cfg, seed_key(study, 0)), simulator.precision)
         rest = () if data is None else (data,)
+        if simulator.host:
+            return simulator.simulate(cfg, seed_key(study, 0), *rest)
         return jax.eval_shape(lambda *args: simulator.simulate(*args), *args, *rest)
 
 

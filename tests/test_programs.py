@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 
 import equinox as eqx
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 
 import tiny as small
 from provingground import api, grid, programs
+from provingground.errors import InputError
 from provingground.grid import plan
 from provingground.keys import normal, seed_key, stream
 from provingground.programs import Programs
@@ -17,7 +19,7 @@ from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, Prediction, Simulator, Study
 from provingground.train import iterate
-from tiny import Config, apart_from_attrs, run, tiny
+from tiny import Config, apart_from_attrs, count_computed, run, tiny
 
 
 @pytest.fixture
@@ -197,3 +199,54 @@ def test_a_fingerprint_is_that_of_the_function_not_of_its_file(store, other):
         return programs.fingerprint(owner, point, store)
 
     assert (fingerprint(simulate) == fingerprint(other)) == (other is renamed)
+
+
+# -------------------------------------------------------------------------------- host
+
+
+def on_host(cfg, key):
+    """Branches on a value and leaves jax, which no traced training can."""
+    assert type(cfg.rate) is float
+    assert type(cfg.width) is int
+    drawn = np.asarray(normal(stream(key, "data"), (cfg.width,)))
+    return Probes(jnp.asarray(cfg.rate * drawn.sum() if cfg.rate > 1 else 0.0, jnp.float32))
+
+
+def host_study(how=on_host):
+    simulators = {"one": Simulator(Config, how, Probes, host=True)}
+    return dataclasses.replace(study(), simulators=simulators)
+
+
+def test_a_host_simulator_runs_without_a_compiler(store, compiled):
+    ds = run(host_study(), store, seeds=3)
+    assert compiled == []
+    assert (ds.total.sel(rate=1.0) == 0).all()
+    traced = run(study(), store, seeds=3)
+    np.testing.assert_allclose(ds.total.sel(rate=2.0), traced.total.sel(rate=2.0), rtol=1e-6)
+
+
+def test_cells_of_a_host_simulator_are_kept_and_found(store, monkeypatch):
+    once = run(host_study(), store, seeds=3)
+    computed = count_computed(monkeypatch)
+    again = run(host_study(), Store(store.path), seeds=4)
+    assert sum(computed) == 2  # the new seed, at two rates
+    np.testing.assert_array_equal(once.total, again.total.sel(seed=[0, 1, 2]))
+    assert api.load(host_study(), "first", seeds=4, store=store).total.notnull().all()
+
+
+def test_a_host_simulator_can_be_replayed(store):
+    ds = run(host_study(), store, seeds=2)
+    again = api.replay(ds, seed=1, rate=2.0, study=host_study())
+    assert float(again.probes.total) == float(ds.total.sel(rate=2.0, seed=1))
+    assert again.weights is None
+
+
+def test_a_closure_cannot_run_on_the_host(store):
+    with pytest.raises(InputError, match="top of a module"):
+        run(host_study(lambda cfg, key: on_host(cfg, key)), store)
+
+
+def test_a_host_simulator_of_an_edited_module_asks_for_a_new_start(store, monkeypatch):
+    monkeypatch.setattr(grid, "source_digest", lambda module: None)
+    with pytest.raises(InputError, match="start it again"):
+        run(host_study(), store)

@@ -218,7 +218,7 @@ def _check(job: "Job", blocks: Sequence["Block"], cells: Ids, order: dict[str, A
     if programs.fingerprint_name(job.study, group.program) != (order["sources"] or "unknown"):
         name = id(job), blocks[0].group
         if name not in _LOWERED:
-            _LOWERED[name] = programs.lowered_hash(job.study, Point(group.program, group.config))
+            _LOWERED[name] = programs.program_hash(job.study, Point(group.program, group.config))
         if _LOWERED[name] != known:
             raise RunError(f"a worker has another version of {job.study.name}, or of its libraries")
     mine = []

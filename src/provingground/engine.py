@@ -324,6 +324,8 @@ class Job:
 
 def chosen_lanes(job: Job, program: Program) -> int:
     """The width measured for this program and device, else the backend's rule."""
+    if job.study.simulators[program.simulator].host:
+        return 1
     measured = job.store.note("lanes", job.on_device(program))
     return LANES[job.mode] * job.where.devices if measured is None else int(measured)
 
@@ -337,6 +339,8 @@ def tune(job: Job) -> None:
         cells = sum(b.cells for b in todo if b.group == number)
         name = job.on_device(program)
         if job.store.note("lanes", name) or not each or each.seconds * cells < worth:
+            continue
+        if job.study.simulators[program.simulator].host:
             continue
         rule = LANES[job.mode] * job.where.devices
         cost = {}

@@ -328,6 +328,11 @@ def _source_digest(module: str) -> str | None:
     return text.hexdigest()
 
 
+def has_source(module: str) -> bool:
+    """Whether a module has a file, as one typed at a prompt has not."""
+    return _source(module) is not None
+
+
 def _source(name: str) -> Path | None:
     """The source file of a module."""
     try:

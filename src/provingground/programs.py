@@ -5,6 +5,7 @@ away), so weights and data are drawn once for all lanes.
 """
 
 import hashlib
+import inspect
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from provingground import grid
-from provingground.errors import RunError
+from provingground.errors import InputError, RunError
 from provingground.grid import Point, Program
 from provingground.keys import seed_key
 from provingground.lanes import LaneMode, lane_exists, lanes_run, when
@@ -71,6 +72,11 @@ def _rows(tree: Any, rows: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
+def _plain(configs: Any, row: int) -> Any:
+    """One of several Configs, with Python's numbers."""
+    return jax.tree.map(lambda leaf: leaf[row].item(), configs)
+
+
 @dataclass
 class Programs:
     """The programs of a study on this machine, with the data they take."""
@@ -98,6 +104,17 @@ class Programs:
 
     def _call(self, program: Program, lanes: Lanes) -> dict[str, np.ndarray]:
         points, seeds = lanes.points, len(lanes.seeds)
+        if self.study.simulators[program.simulator].host:
+            configs = [_plain(lanes.configs, i) for i in range(points)]
+            found = [
+                run(self.study, program, config, int(seed), self.data)
+                for seed in lanes.seeds
+                for config in configs
+            ]
+            return {
+                n: np.stack([cell[n] for cell in found]).reshape(seeds, points, *first.shape)
+                for n, first in found[0].items()
+            }
         wide, deep = self._widths(lanes)
         configs = _rows(lanes.configs, np.minimum(np.arange(wide), points - 1))
         filled = lanes.seeds[np.minimum(np.arange(deep), seeds - 1)]
@@ -116,7 +133,12 @@ class Programs:
         return lanes.wide, -(-lanes.deep // devices) * devices
 
     def compiled(self, program: Program, lanes: Lanes) -> Any:
-        """The compiled program of a width; compiled once, whichever thread asks first."""
+        """The compiled program of a width; compiled once, whichever thread asks first.
+
+        There is none for a simulator of the host.
+        """
+        if self.study.simulators[program.simulator].host:
+            return None
         simulate = self.study.simulators[program.simulator].simulate
         widths = self._widths(lanes)
         name = (simulate, self.study.name, program, self.data_digest, self.mode, widths)
@@ -202,12 +224,19 @@ def data_of(study: Study, name: str) -> Any:
 
 def single(study: Study, point: Point, seed: int) -> dict[str, np.ndarray]:
     """The probes of one cell, run by itself."""
-    simulator = study.simulators[point.program.simulator]
-    data = data_of(study, point.program.data)
-    with grid.precision_of(point.program.precision), jax.default_matmul_precision("highest"):
-        config = grid.typed(point.config, point.program.precision)
-        rest = () if data is None else (data,)
-        found = jax.jit(simulator.simulate)(config, seed_key(study.name, seed), *rest)
+    return run(study, point.program, point.config, seed, data_of(study, point.program.data))
+
+
+def run(study: Study, program: Program, config: Any, seed: int, data: Any) -> dict[str, np.ndarray]:
+    """The probes of one cell, without lanes."""
+    simulator = study.simulators[program.simulator]
+    rest = () if data is None else (data,)
+    with grid.precision_of(program.precision), jax.default_matmul_precision("highest"):
+        key = seed_key(study.name, seed)
+        if simulator.host:
+            found = simulator.simulate(config, key, *rest)
+        else:
+            found = jax.jit(simulator.simulate)(grid.typed(config, program.precision), key, *rest)
     return {n: np.asarray(getattr(found, n)) for n in probe_dims(simulator.probes)}
 
 
@@ -232,7 +261,7 @@ def fingerprint_name(study: Study, program: Program) -> str | None:
 
 
 def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) -> str:
-    """Hash of the lowered program of a point, kept by the hash of the sources.
+    """The `program_hash` of a point, kept by the hash of the sources.
 
     Without `trace` only a kept one will do: figures and reports do not trace.
     """
@@ -244,14 +273,34 @@ def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) ->
                 f"no results of this version of {study.name} are stored for these settings; "
                 "`proving run` or `proving check` them first"
             )
-        known = _FINGERPRINTS.get(name) or lowered_hash(study, point)
+        known = _FINGERPRINTS.get(name) or program_hash(study, point)
         if name:
             _FINGERPRINTS[name] = known
             store.set_note("fingerprints", name, known)
     return known
 
 
-def lowered_hash(study: Study, point: Point) -> str:
-    data = data_of(study, point.program.data)
-    text = grid.lowered_text(study, point.program, point.config, data)
+def program_hash(study: Study, point: Point) -> str:
+    """Hash of the program as the compiler sees it; of its source where nothing is compiled."""
+    if study.simulators[point.program.simulator].host:
+        text = _host_text(study, point.program)
+    else:
+        data = data_of(study, point.program.data)
+        text = grid.lowered_text(study, point.program, point.config, data)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def _host_text(study: Study, program: Program) -> str:
+    """What identifies a simulator of the host: the sources of its module and all it imports, or
+    its own if it was written at a prompt."""
+    simulate = study.simulators[program.simulator].simulate
+    home, name = getattr(simulate, "__module__", ""), getattr(simulate, "__qualname__", "<")
+    if "<" in name:
+        raise InputError(
+            f"the simulator '{program.simulator}' of {study.name} runs on the host and must be a "
+            "function at the top of a module: the source of a closure does not determine it"
+        )
+    source = grid.source_digest(home)
+    if source is None and grid.has_source(home):
+        raise InputError(f"a source of {home} was edited after this process began; start it again")
+    return f"{home}.{name} {source or inspect.getsource(simulate)}"

@@ -399,13 +399,19 @@ def axis(values: Any, symbol: str, says: str) -> Extra:
 
 @dataclass(frozen=True)
 class Simulator:
-    """One way to get the probes: a whole training as a pure function of (cfg, key, data)."""
+    """One way to get the probes: a whole training as a pure function of (cfg, key, data).
+
+    With `host` it is not traced: NumPy or scikit-learn code, called with plain numbers, a cell at
+    a time. Such a function stands at the top of a module (or of a notebook's cell), since its
+    source is its identity.
+    """
 
     config: type
     simulate: Callable[..., Any]
     probes: type
     precision: Literal["float32", "float64"] = "float32"
     says: str = ""
+    host: bool = False
 
 
 class Refine(NamedTuple):
