@@ -71,12 +71,9 @@ FIG6_3B = Experiment(
                 measure=measures.length_exponent(domain),
                 within=(-1.3, -0.7),
                 source="(6.9), Figure 6.3(b)",
-                scale=scale,
+                scale="paper" if domain == OUT else None,
             )
-            for domain, name, words, scale in (
-                (IN, "in", "in domain", None),
-                (OUT, "out", "out of domain", "paper"),
-            )
+            for domain, name, words in ((IN, "in", "in domain"), (OUT, "out", "out of domain"))
         ),
         Claim(
             "floor_low",
@@ -343,6 +340,32 @@ READINGS = Experiment(
     figure=figures.draw_readings,
 )
 
+FIG6_4 = Experiment(
+    "fig6_4",
+    says="Error in context against classifiers fitted on the same contexts, out of domain.",
+    grid={"test_samples": 150},
+    seeds=5,
+    quick={"width": 100, "steps": 500, "test_samples": 25, "seeds": 5},
+    simulator="learners",
+    claims=(
+        Claim(
+            "icl_best",
+            "at alpha' = 0.6, from 20 examples on, every fitted classifier errs more (least lead)",
+            measure=measures.least_lead(0.6),
+            within=(0, inf),
+            source="Figure 6.4(b)",
+        ),
+        Claim(
+            "icl_close",
+            "at alpha' = 0.8 the best fitted classifier is close (behind by less than 0.08)",
+            measure=measures.least_lead(0.8),
+            within=(-inf, 0.08),
+            source="Figure 6.4(a)",
+        ),
+    ),
+    figure=figures.draw_learners,
+)
+
 DECODER: dict[str, Any] = dict(
     grid={"test_samples": 1000},
     seeds=8,
@@ -421,6 +444,7 @@ EXPERIMENTS = (
     FIG6_2B,
     FIG6_2C,
     FIG6_2D,
+    FIG6_4,
     FIG6_5A,
     FIG6_5B,
     FIG6_5_SMALL,

@@ -8,6 +8,7 @@ import xarray as xr
 from provingground import plot, stats
 
 from . import measures, theory
+from .baselines import LEARNERS
 from .mechanism import IN, ORDERS, OUT
 
 NAMES = ("in domain", "out of domain")
@@ -208,6 +209,18 @@ def draw_tasks(ds: xr.Dataset):
         plot.curve(ax, ds[name], "extra", hue="n_relevant")
         ax.axvline(0.0, color=plot.GREY, linewidth=0.8)
         ax.set_ylim(bottom=0)
+    return fig
+
+
+def draw_learners(ds: xr.Dataset):
+    fig, axes = plot.figure(1, 2, title="In context, and fitted on the context (out of domain)")
+    for k, ax in enumerate(axes):
+        part = ds.isel(alpha_prime=k)
+        for number, name in enumerate(LEARNERS):
+            y = part.test_error.isel(learner=number, drop=True)
+            plot.curve(ax, y, "length", label=name, log="x")
+        ax.set_ylim(-0.02, 0.5)
+        ax.set_title(rf"$\alpha' = {float(part.alpha_prime):.1f}$")
     return fig
 
 

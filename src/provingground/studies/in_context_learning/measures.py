@@ -10,6 +10,7 @@ from provingground import stats
 from provingground.study import Estimate, pars
 
 from . import theory
+from .baselines import LEARNERS
 from .mechanism import IN, ORDERS, OUT
 from .model import Config
 
@@ -131,6 +132,23 @@ def decoder_by_kappa(ds: xr.Dataset) -> Estimate:
     return worst(
         [stats.monotone(y.isel(coef_sum=k), "kappa_prime", "increasing") for k in sums], "low"
     )
+
+
+# ---------------------------------------------------------------------- other learners
+
+
+def lead(ds: xr.Dataset, alpha: float) -> list[Estimate]:
+    """Error of each fitted classifier minus that in context, from 20 examples on."""
+    y = ds.test_error.sel(alpha_prime=alpha, method="nearest", drop=True)
+    y = y.sel(length=slice(20, None)).mean("length")
+    icl = y.isel(learner=0, drop=True)
+    others = range(1, len(LEARNERS))
+    return [stats.paired_difference(y.isel(learner=k, drop=True), icl) for k in others]
+
+
+def least_lead(alpha: float) -> Callable[[xr.Dataset], Estimate]:
+    """How far the best fitted classifier is behind."""
+    return lambda ds: worst(lead(ds, alpha), "low")
 
 
 # ------------------------------------------------------------------------- mechanism
