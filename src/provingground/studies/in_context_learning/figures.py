@@ -15,9 +15,16 @@ NAMES = ("in domain", "out of domain")
 LENGTH = r"context length needed, $l^*$"
 
 
+def from_here(ax: Any, x: float, words: str) -> None:
+    """A vertical line at x, up to the top of the panel."""
+    top = ax.get_ylim()[1]
+    plot.theory_curve(ax, [x, x], [0, top], words)
+    ax.set_ylim(0, top)
+
+
 def draw_lengths(ds: xr.Dataset):
-    """Error against the length of the context, and the length that is needed."""
-    fig, axes = plot.figure(1, 3, title="Unseen tasks: context length by fraction of decisive ones")
+    """Error against the length of the context, the loss, and the length that is needed."""
+    fig, axes = plot.figure(2, 2, title="Unseen tasks: contexts with few or many decisive patterns")
     for domain, ax in enumerate(axes[:2]):
         y = ds.test_error.isel(domain=domain, drop=True).assign_attrs(ds.test_error.attrs)
         plot.curve(ax, y, "length", hue="alpha_prime", log="x")
@@ -25,13 +32,17 @@ def draw_lengths(ds: xr.Dataset):
             floor = theory.coverage_floor(alpha, ds.length.values)
             plot.theory_curve(ax, ds.length.values, floor, "coverage floor")
         ax.set_title(NAMES[domain])
-    right = axes[2]
+    left, right = axes[2:]
+    y = ds.test_loss.isel(domain=OUT, drop=True).assign_attrs(ds.test_loss.attrs)
+    plot.curve(left, y, "length", hue="alpha_prime", log="x")
+    left.set_ylim(bottom=0)
+    left.set_title(NAMES[OUT])
     for domain, name in enumerate(NAMES):
         points = measures.needed_length(ds, domain).points
         plot.curve(right, points, "alpha_prime", label=name, line=False, log="xy")
     alpha = np.geomspace(0.2, 0.8, 50)
     plot.theory_curve(right, alpha, theory.floor_length(alpha, measures.LEVEL), "coverage floor")
-    right.set_ylabel(LENGTH)
+    right.set_ylabel(f"{LENGTH} (2% error)")
     return fig
 
 
@@ -40,11 +51,8 @@ def draw_sums(ds: xr.Dataset):
     many = "kappa_prime" in ds.dims
     for ax, name in ((left, "sum_error"), (right, "sum_loss")):
         y = measures.by_sum(ds, name)
-        plot.curve(ax, y, "coef_sum", hue="kappa_prime" if many else "")
-        ax.axvline(1.0, color=plot.GREY, linewidth=0.8)
-        ax.set_ylim(bottom=0)
-        ax.text(0.97, 0.5, "theorem: from here", rotation=90, ha="right", va="center", fontsize=6.5,
-                transform=ax.get_xaxis_transform())  # fmt: skip
+        plot.curve(ax, y, "coef_sum", hue="kappa_prime" if many else "", label="measured")
+        from_here(ax, 1.0, "Theorem 6.3.4: from here on")
     return fig
 
 
@@ -62,13 +70,11 @@ def draw_projections(ds: xr.Dataset):
     fig, axes = plot.figure(2, 2, title="Queries and keys during training")
     for domain, ax in enumerate(axes[:2]):
         part = ds.isel(domain=domain)
-        for name, words in (
-            ("query_norm", r"$\|W_Qp_{query}\|$"),
-            ("query_own", "its own pattern"),
-            ("key_norm", r"$\|W_Kp_i\|$"),
-            ("key_own", "its own pattern (key)"),
-        ):
+        for name, words in (("query_norm", "query, norm"), ("query_own", "query, own pattern")):
             plot.curve(ax, part[name], "step", label=words)
+        few = part.isel(step=slice(1, None, 4))  # keys do as queries do: points on the lines
+        for name, words in (("key_norm", "keys, norm"), ("key_own", "keys, own pattern")):
+            plot.curve(ax, few[name], "step", label=words, line=False)
         ax.set_ylabel("norm and projection")
         ax.set_ylim(bottom=0)
         ax.set_title(NAMES[domain])
@@ -125,7 +131,6 @@ def draw_neurons(part: str):
         for ax, words in ((left, "five of each, on their way"), (right, "all, at the end")):
             ax.set(xlim=ends, xlabel=plot.label(ds[cos]), ylabel=plot.label(ds[norm]))
             ax.set_title(words)
-            ax.legend(loc="upper center")
         return fig
 
     return draw
@@ -140,11 +145,12 @@ def draw_pruning(ds: xr.Dataset):
     rate = ds.pruned.values
     bound = theory.pruned_loss_bound(rate, measures.PRUNED_AT, 0.6, measures.PLAIN.n_relevant)
     plot.theory_curve(axes[0], rate, bound, "(E.109)")
+    axes[1].set_ylim(-0.02, 1.02)
     norm = measures.row_norm(ds)
-    axes[2].hist(norm.values[measures.exists(ds).values], 40, color=plot.PALETTE[5])
-    axes[2].axvline(measures.LARGE, color="black", linewidth=1, linestyle="--")
-    axes[2].text(measures.LARGE, 0.97, r" $\mathcal{L}$ from here", va="top", fontsize=7,
-                 transform=axes[2].get_xaxis_transform())  # fmt: skip
+    axes[2].hist(
+        norm.values[measures.exists(ds).values], 40, color=plot.PALETTE[5], label="neurons"
+    )
+    from_here(axes[2], measures.LARGE, r"$\mathcal{L}$: from here on")
     axes[2].set(xlabel=r"norm of $r_i$ at the end", ylabel="neurons (all seeds)")
     return fig
 
@@ -154,6 +160,7 @@ def draw_pruning_by_alpha(ds: xr.Dataset):
     for ax, name in zip(axes, ("pruned_loss", "pruned_error"), strict=True):
         y = ds[name].isel(order=0, drop=True).assign_attrs(ds[name].attrs)
         plot.curve(ax, y, "pruned", hue="alpha_prime")
+    axes[1].set_ylim(0, 0.55)
     return fig
 
 
@@ -207,8 +214,7 @@ def draw_tasks(ds: xr.Dataset):
     fig, axes = plot.figure(1, 2, title="Unseen tasks by the number of training tasks")
     for ax, name in zip(axes, ("test_error", "test_loss"), strict=True):
         plot.curve(ax, ds[name], "extra", hue="n_relevant")
-        ax.axvline(0.0, color=plot.GREY, linewidth=0.8)
-        ax.set_ylim(bottom=0)
+        from_here(ax, 0.0, "Lemma E.4.11: from here on")
     return fig
 
 
@@ -219,7 +225,7 @@ def draw_learners(ds: xr.Dataset):
         for number, name in enumerate(LEARNERS):
             y = part.test_error.isel(learner=number, drop=True)
             plot.curve(ax, y, "length", label=name, log="x")
-        ax.set_ylim(-0.02, 0.5)
+        ax.set_ylim(-0.01, 0.5)
         ax.set_title(rf"$\alpha' = {float(part.alpha_prime):.1f}$")
     return fig
 

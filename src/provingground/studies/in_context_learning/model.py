@@ -36,7 +36,7 @@ class Config:
     kappa_max: float = par(0.5, "K", "largest irrelevant part in training", low=0)
     kappa_max_ood: float = par(5.0, "K'", "largest irrelevant part out of domain", low=0)
     width: int = par(400, "m", "neurons", low=1, value=True, pad=100)
-    delta: float = par(0.1, r"\delta", "initial scale of W_Q, W_K and W_V", low=0)
+    delta: float = par(0.1, r"\delta", "initial scale of queries, keys and values", low=0)
     readout_power: float = par(1.0, "p", "read-out weights are m^(-p) in size", low=0)
     lr: float = par(1.0, r"\eta", "step size", low=0)
     batch: int = par(128, "B", "prompts per step", low=1)
