@@ -56,7 +56,7 @@ def in_context(
     prompts = [draw(test, cfg.test_samples, most, most, alpha, of) for alpha in ALPHAS]
 
     def at(p: Prompt, length: int) -> Float[Array, "B"]:
-        exists = jnp.arange(most) < length
+        exists = jnp.arange(most, dtype=jnp.int32) < length
         attended, _ = jax.vmap(lambda p: attend(w, p, exists))(p)
         return activations(w, attended) @ w.a
 

@@ -405,7 +405,7 @@ FIG6_3A_DECODER = Experiment(
         ),
         Claim(
             "decoder_kappa",
-            "the error grows with K' at every sum from 1 on (least step)",
+            "the error grows with K' from 1 on, at every sum from 1 on (least step)",
             measure=measures.decoder_by_kappa,
             within=(0, inf),
             source="found here",

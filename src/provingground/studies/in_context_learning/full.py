@@ -37,7 +37,7 @@ def frame(cfg: Config, key: Key[Array, ""]) -> Float[Array, "e e"]:
 def initial_full(cfg: Config, key: Key[Array, ""], basis: Float[Array, "e e"]) -> FullWeights:
     r"""Section 6.2.3. $W_O$ is that of the reduced form, turned into this basis: normal too."""
     small, e = initial_weights(cfg, key), cfg.dim + cfg.label_dim
-    features = cfg.delta * jnp.diag((jnp.arange(e) < cfg.dim).astype(float))
+    features = cfg.delta * jnp.diag((jnp.arange(e, dtype=jnp.int32) < cfg.dim).astype(float))
     return FullWeights(
         w_q=features,
         w_k=features,

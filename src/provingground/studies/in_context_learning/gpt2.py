@@ -78,7 +78,7 @@ def predict(
     w: Weights, p: Prompt, length: Int[Array, ""] | int
 ) -> tuple[Float[Array, ""], Float[Array, "L H"]]:
     """F for one prompt cut to a length, and the query's attention on its own pattern."""
-    exists = p.exists & (jnp.arange(len(p.exists)) < length)
+    exists = p.exists & (jnp.arange(len(p.exists), dtype=jnp.int32) < length)
     tokens = jnp.concatenate([p.tokens, jnp.append(p.x_query, 0.0)[None, :]])
     y, attn = transformer(w, tokens, exists=jnp.append(exists, True))
     own = p.same_pattern.astype(attn.dtype)

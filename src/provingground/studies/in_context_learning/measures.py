@@ -126,8 +126,8 @@ def decoder_error(kappa: float, low: float, high: float) -> Callable[[xr.Dataset
 
 
 def decoder_by_kappa(ds: xr.Dataset) -> Estimate:
-    """The smallest step by which the decoder's error grows with K', for sums from 1 on."""
-    y = ds.sum_error.sel(coef_sum=slice(1 - 1e-6, None))
+    """The smallest step by which the decoder's error grows with K' from 1 on, for sums from 1."""
+    y = ds.sum_error.sel(coef_sum=slice(1 - 1e-6, None), kappa_prime=slice(1 - 1e-6, None))
     sums = range(y.sizes["coef_sum"])
     return worst(
         [stats.monotone(y.isel(coef_sum=k), "kappa_prime", "increasing") for k in sums], "low"
@@ -366,7 +366,7 @@ def beyond(settings: dict[str, Any]) -> dict[str, Any]:
     return {"n_tasks": max(1, round(settings["n_relevant"] + settings["extra"]))}
 
 
-def with_extra(name: str, low: float, high: float, toward: Any) -> Callable[[xr.Dataset], Estimate]:
+def with_extra(name: str, low: int, high: int, toward: Any) -> Callable[[xr.Dataset], Estimate]:
     """The extreme over M_1 of a probe, for numbers of tasks in a range relative to M_1."""
 
     def measure(ds: xr.Dataset) -> Estimate:

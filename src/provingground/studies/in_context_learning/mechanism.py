@@ -94,7 +94,7 @@ def projections(cfg: Config, w: Weights, p: Prompt, of: Domain) -> dict[str, Arr
     """
     q, k = w.w_q @ p.x_query, p.tokens @ w.w_k.T
     share = p.exists.astype(float) / p.exists.sum().astype(float)
-    number = jnp.arange(cfg.dim)
+    number = jnp.arange(cfg.dim, dtype=jnp.int32)
     relevant = (number < cfg.n_relevant) & (number != p.query_pattern)
     others, irrelevant = (jnp.where(at, jnp.abs(q), 0.0) for at in (relevant, number >= of.start))
     return dict(
@@ -114,7 +114,7 @@ def neurons(cfg: Config, w: Weights) -> dict[str, Float[Array, "m"]]:
     Label directions other than q never move: there $W_V$ stays $\delta I$.
     """
     r, d = neuron_rows(w), cfg.dim
-    along = r[:, :d] @ (jnp.arange(d) < cfg.n_relevant).astype(float)
+    along = r[:, :d] @ (jnp.arange(d, dtype=jnp.int32) < cfg.n_relevant).astype(float)
     feature = jnp.linalg.norm(r[:, :d], axis=1)
     rest = cfg.delta * jnp.linalg.norm(w.w_o[:, d + 1 :], axis=1)
     label = jnp.sqrt(r[:, d] ** 2 + rest**2)
@@ -217,7 +217,7 @@ def tested(
     p = draw(key, count, most, most, at.alpha, at.of)
 
     def of_length(length: Array) -> Float[Array, "B m"]:
-        exists = jnp.arange(most) < length
+        exists = jnp.arange(most, dtype=jnp.int32) < length
         attended, _ = jax.vmap(lambda p: attend(w, p, exists))(p)
         return activations(w, attended) * w.a[None, :]
 

@@ -156,7 +156,7 @@ def prompt(key: Key[Array, ""], size: int, length: Any, alpha: Any, of: Domain) 
         y=y,
         x_query=x[0],
         label=label,
-        exists=jnp.arange(size) < length,
+        exists=jnp.arange(size, dtype=jnp.int32) < length,
         positive=a,
         negative=b,
         pattern=pattern,
