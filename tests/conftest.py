@@ -9,6 +9,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["PROVING_STORE"] = os.environ.get("PROVING_TEST_STORE") or tempfile.mkdtemp(
     prefix="proving-tests-"
 )
+# What one test compiled no other compiles again, nor the processes that tests start.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.environ["PROVING_STORE"] + "/compiled")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import hypothesis
 import jax

@@ -13,6 +13,7 @@ import pytest
 import provingground as pg
 from provingground import api, grid, plot, programs
 from provingground.keys import recorded_streams, seed_key
+from provingground.programs import Lanes
 from provingground.study import Cases, Experiment, Prediction, cases, pars
 
 STUDIES = {**pg.studies(), "toy": api.study("toy")}
@@ -193,28 +194,24 @@ def test_the_smallest_sizes_can_be_trained(study, simulator):
 @each_simulator
 def test_a_training_is_pure_and_the_same_alone_as_in_lanes(study, simulator, store):
     job = small_job(study, simulator, store)
-    points = list(job.sweep.points())
-    found = {}
-    for block in job.blocks:
-        (once, _), (again, _) = job.compute(block), job.compute(block)
-        numbers = job.groups[block.group].points[block.rows]
-        lanes = [(points[n].config, job.sweep.seeds[i]) for i in block.seeds for n in numbers]
-        for name, values in once.items():
-            np.testing.assert_array_equal(values, again[name])
-            for (config, seed), value in zip(lanes, values, strict=True):
-                found.setdefault(config, {}).setdefault(seed, {})[name] = value
+    (group,) = job.groups
+    configs = group.configs(np.arange(2))
+    lanes = Lanes(configs, np.array([0, 1], np.int32), wide=2, deep=2)
+    last = Lanes(jax.tree.map(lambda leaf: leaf[1:], configs), lanes.seeds[1:], wide=2, deep=2)
+    together, again, alone = (
+        job.programs.call(group.program, of)[0] for of in (lanes, lanes, last)
+    )
     exact = STUDIES[study].simulators[simulator].precision == "float64"
-    point = points[-1]  # the others' programs would be compiled again
-    for name, value in programs.single(STUDIES[study], point, 1).items():
+    for name, values in together.items():
+        np.testing.assert_array_equal(values, again[name])
         np.testing.assert_allclose(
-            found[point.config][1][name],
-            value,
+            alone[name][0, 0],
+            values[1, 1],
             rtol=1e-9 if exact else 1e-3,
             atol=1e-12 if exact else 1e-4,
             err_msg=name,
         )
-    assert any((found[p.config][0][n] != found[p.config][1][n]).any()
-               for p in points for n in found[p.config][0])  # fmt: skip
+    assert any((values[0] != values[1]).any() for values in together.values())  # by seed
 
 
 # ------------------------------------------------------------------------------- theory
