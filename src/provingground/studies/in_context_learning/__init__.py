@@ -3,7 +3,7 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
-from .baselines import Learners, simulate_learners
+from .baselines import Fitted, Learners, simulate_learners
 from .full import simulate_full
 from .gpt2 import Decoder, DecoderProbes, simulate_decoder
 from .mechanism import Mechanism, simulate_mechanism
@@ -24,7 +24,7 @@ STUDY = Study(
             Decoder, simulate_decoder, DecoderProbes, says="three layers, two heads"
         ),
         "learners": Simulator(
-            Config, simulate_learners, Learners, says="beside fitted classifiers", host=True
+            Fitted, simulate_learners, Learners, says="beside fitted classifiers", host=True
         ),
     },
     theory=theory.theory,

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from provingground.keys import stream
-from provingground.study import probe
+from provingground.study import config, par, probe
 
 from .mechanism import WIDEST
 from .model import Config, activations, attend, draw, initial_weights, train
@@ -37,6 +37,15 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
 LEARNERS = ("ICL", *CLASSIFIERS)
 
 
+@config
+class Fitted(Config):
+    """As `Config`, with defaults that keep the host's work short."""
+
+    width: int = par(100, "m", "neurons", low=1, value=True, pad=100)
+    steps: int = par(500, "T", "steps at most", low=1, value=True)
+    test_samples: int = par(20, r"N_{\mathrm{te}}", "test prompts", low=2)
+
+
 class Learners(eqx.Module):
     """Errors of all learners on the same prompts, out of domain."""
 
@@ -46,21 +55,22 @@ class Learners(eqx.Module):
     learner: Int[Array, "learner"] = probe("in context, or fitted: " + ", ".join(LEARNERS))
 
 
+@jax.jit
 def in_context(
-    cfg: Config, key: Key[Array, ""]
-) -> tuple[list[Prompt], Float[Array, "alpha_prime length B"]]:
+    cfg: Fitted, key: Key[Array, ""]
+) -> tuple[Prompt, Float[Array, "length alpha_prime B"]]:
     """Trains a transformer; test prompts for each fraction, and its outputs at each length."""
     w = train(cfg, key, initial_weights(cfg, key)).last
     of = out_of_domain(cfg.dim, cfg.beta, cfg.n_relevant, WIDEST, cfg.kappa_max_ood)
-    most, test = max(LENGTHS), stream(key, "test/learners")
-    prompts = [draw(test, cfg.test_samples, most, most, alpha, of) for alpha in ALPHAS]
+    n, most, test = cfg.test_samples, max(LENGTHS), stream(key, "test/learners")
+    prompts = jax.vmap(lambda alpha: draw(test, n, most, most, alpha, of))(jnp.array(ALPHAS))
 
-    def at(p: Prompt, length: int) -> Float[Array, "B"]:
+    def at(length: Int[Array, ""]) -> Float[Array, "alpha_prime B"]:
         exists = jnp.arange(most, dtype=jnp.int32) < length
-        attended, _ = jax.vmap(lambda p: attend(w, p, exists))(p)
-        return activations(w, attended) @ w.a
+        see = jax.vmap(jax.vmap(lambda p: attend(w, p, exists)[0]))
+        return jax.vmap(lambda attended: activations(w, attended) @ w.a)(see(prompts))
 
-    return prompts, jnp.stack([jnp.stack([at(p, n) for n in LENGTHS]) for p in prompts])
+    return prompts, jax.lax.map(at, jnp.array(LENGTHS, jnp.int32))
 
 
 def fitted_label(
@@ -88,14 +98,14 @@ def errors(p: Any, length: int) -> NDArray[Any]:
     return np.array(found)
 
 
-def simulate_learners(cfg: Config, key: Key[Array, ""]) -> Learners:
+def simulate_learners(cfg: Fitted, key: Key[Array, ""]) -> Learners:
     """One training, and all learners on the same prompts."""
-    prompts, f = jax.jit(in_context)(jax.tree.map(jnp.asarray, cfg), key)
+    prompts, f = in_context(jax.tree.map(jnp.asarray, cfg), key)
     wrong = np.zeros((len(ALPHAS), len(LENGTHS), len(LEARNERS)), np.float32)
-    for i, drawn in enumerate(prompts):
-        p = jax.tree.map(np.asarray, drawn)
-        wrong[i, :, 0] = np.mean(p.label * np.asarray(f)[i] <= 0, axis=1)
+    for i in range(len(ALPHAS)):
+        p = jax.tree.map(lambda x, i=i: np.asarray(x[i]), prompts)
         for j, n in enumerate(LENGTHS):
+            wrong[i, j, 0] = np.mean(p.label * np.asarray(f[j, i]) <= 0)
             wrong[i, j, 1:] = errors(p, n)
     return Learners(
         test_error=jnp.asarray(wrong),

@@ -343,9 +343,9 @@ READINGS = Experiment(
 FIG6_4 = Experiment(
     "fig6_4",
     says="Error in context against classifiers fitted on the same contexts, out of domain.",
-    grid={"test_samples": 150},
+    grid={"width": 400, "steps": 2000, "test_samples": 150},
     seeds=5,
-    quick={"width": 100, "steps": 500, "test_samples": 25, "seeds": 5},
+    quick={"width": 100, "steps": 500, "test_samples": 25},
     simulator="learners",
     claims=(
         Claim(

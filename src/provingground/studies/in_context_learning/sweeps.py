@@ -116,7 +116,7 @@ FIG6_5_SMALL = Experiment(
     figure=figures.draw_small,
 )
 
-SMALL: dict[str, Any] = {"width": 100, "seeds": 3}
+SMALL: dict[str, Any] = {"width": 100, "batch": 64, "seeds": 3}  # one program for all sweeps
 
 FIGE_1A = Experiment(
     "fige_1a",
@@ -294,7 +294,7 @@ FIGE_2 = Experiment(
         **SMALL,
         "n_relevant": [4, 6],
         "extra": axis([-2, -1, 0, 2], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
-        "steps": 800,
+        "steps": 600,
         "test_samples": 1000,
     },
     claims=(

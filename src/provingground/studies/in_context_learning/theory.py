@@ -118,7 +118,7 @@ def attention_lower_bound(u: Any, alpha: Any) -> Any:
 # ------------------------------------------------------------ Theorems 6.3.4 and 6.3.7
 
 
-def ood_ok(coefs: Floats) -> bool:
+def ood_ok(coefs: NDArray[Any]) -> bool:
     """Theorem 6.3.4: rows are orthonormal and each one's coefficients sum to at least 1."""
     coefs = np.asarray(coefs, float)
     orthonormal = np.allclose(coefs @ coefs.T, np.eye(len(coefs)), atol=1e-5)
