@@ -189,11 +189,11 @@ def test_patterns_and_labels_have_their_frequencies(inside, alpha):
 
 def test_a_longer_layout_changes_no_prompt():
     of = domain()
-    short, long = (some(of, count=5, size=size, length=4) for size in (8, 40))
+    short, long = (some(of, size=size, length=4) for size in (8, 40))
     for name in ("x", "y", "pattern", "irrelevant", "kappa"):
         np.testing.assert_array_equal(getattr(short, name), getattr(long, name)[:, :8])
     np.testing.assert_array_equal(short.x_query, long.x_query)
-    first = jit(lambda k: prompt(k, 8, 4, 0.7, of))(jax.random.split(jax.random.key(0), 5)[0])
+    first = jit(lambda k: prompt(k, 8, 4, 0.7, of))(jax.random.split(jax.random.key(0), 50)[0])
     np.testing.assert_array_equal(first.x, short.x[0])
 
 
@@ -215,9 +215,9 @@ def test_patterns_out_of_domain_are_orthonormal_combinations(coef_sum):
 
 def test_the_floor_is_how_often_the_query_s_pattern_is_missing():
     for alpha, length in ((0.2, 8), (0.8, 3), (0.5, 1)):
-        p = some(domain(), count=20_000, length=length, alpha=alpha)
+        p = some(domain(), count=4000, length=length, alpha=alpha)
         missing = ~np.asarray(jax.vmap(lambda p: p.same_pattern.any())(p))
-        error = 0.5 * math.sqrt(missing.mean() / 20_000)
+        error = 0.5 * math.sqrt(missing.mean() / 4000)
         assert abs(missing.mean() / 2 - theory.coverage_floor(alpha, length)) < 4 * error
         assert theory.floor_length(alpha, theory.coverage_floor(alpha, length)) == pytest.approx(
             length
@@ -383,7 +383,7 @@ def test_an_eighth_of_the_neurons_is_lucky():
 def test_projections_are_those_of_the_vectors(double):
     cfg, of = grid.typed(Config(**TINY), "float64"), domain(dim=8)
     w = weights(Config(**TINY), 4)
-    p = jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(1), 1, 8, 5, 0.7, of))
+    p = jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(1), 4, 8, 5, 0.7, of))
     found = jit(mechanism.projections)(cfg, w, p, of)
     q = np.asarray(w.w_q @ p.x_query)
     own = int(p.query_pattern)
@@ -415,7 +415,7 @@ def test_a_decoder_cut_to_a_length_has_not_seen_the_rest():
     cfg = grid.typed(gpt2.Decoder(layers=2, head_width=4, mlp=1, dim=8), "float32")
     w = jit(lambda key: gpt2.initial_weights(gpt2.shape_of(cfg), key))(seed_key("s", 0))
     p, q = (
-        jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(k), 1, 8, 8, 0.7, domain(dim=8)))
+        jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(k), 50, 8, 8, 0.7, domain(dim=8)))
         for k in (0, 1)
     )
     mixed = p._replace(x=jnp.concatenate([p.x[:5], q.x[5:]]), y=jnp.append(p.y[:5], q.y[5:]))
@@ -505,7 +505,7 @@ def test_the_conditions_at_the_setting_of_the_paper():
 
 def test_attention_is_that_of_a_softmax(double):
     w, of = weights(Config(**TINY), 2), domain(dim=8)
-    p = jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(1), 1, 8, 8, 0.7, of))
+    p = jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(1), 4, 8, 8, 0.7, of))
     attended, attn = attend(w, p, p.exists)
     scores = np.array(
         [(w.w_k @ jnp.append(x, y)) @ (w.w_q @ p.x_query) for x, y in zip(p.x, p.y, strict=True)]

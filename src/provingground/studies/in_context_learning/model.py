@@ -180,26 +180,30 @@ def test(
     cfg: Config, key: Key[Array, ""], outputs: Callable[[Prompt], tuple[Array, Array]]
 ) -> dict[str, Float[Array, ""]]:
     """Tests at the end: training tasks, unseen ones, and unseen ones in contexts as in training."""
-
-    def loss_and_error(which: str, alpha: Any, of: Domain) -> tuple[Array, Array, Array]:
-        name = f"test/{which}/{of is seen}"
-        p = draw(stream(key, name), cfg.test_samples, size(cfg, which), getattr(cfg, which), alpha,
-                 of)  # fmt: skip
-        f, attn = outputs(p)
-        means = hinge(p.label, f), error(p.label, f), on_pattern(attn, p)
-        return means[0].mean(), means[1].mean(), means[2].mean()
-
     seen, unseen = training_domain(cfg), unseen_domain(cfg)
-    train_loss, _, _ = loss_and_error("tokens", cfg.alpha, seen)
-    same_loss, same_error, _ = loss_and_error("tokens", cfg.alpha, unseen)
-    test_loss, test_error, attention = loss_and_error("tokens_test", cfg.alpha_test, unseen)
+    layout = max(size(cfg, "tokens"), size(cfg, "tokens_test"))
+    kinds = jax.tree.map(
+        lambda *values: jnp.stack([jnp.asarray(v) for v in values]),
+        (seen, cfg.alpha, cfg.tokens),
+        (unseen, cfg.alpha, cfg.tokens),
+        (unseen, cfg.alpha_test, cfg.tokens_test),
+    )
+
+    def one(at: tuple[Key[Array, ""], tuple[Domain, Array, Array]]) -> tuple[Array, Array, Array]:
+        key, (of, alpha, length) = at
+        p = draw(key, cfg.test_samples, layout, length, alpha, of)
+        f, attn = outputs(p)
+        return hinge(p.label, f).mean(), error(p.label, f).mean(), on_pattern(attn, p).mean()
+
+    keys = jax.random.split(stream(key, "test"), 3)
+    loss, wrong, attention = jax.lax.map(one, (keys, kinds))  # one copy compiles fastest
     return dict(
-        train_loss=train_loss,
-        test_loss=test_loss,
-        test_error=test_error,
-        same_loss=same_loss,
-        same_error=same_error,
-        attention=attention,
+        train_loss=loss[0],
+        same_loss=loss[1],
+        same_error=wrong[1],
+        test_loss=loss[2],
+        test_error=wrong[2],
+        attention=attention[2],
     )
 
 

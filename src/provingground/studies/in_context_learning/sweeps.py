@@ -116,7 +116,7 @@ FIG6_5_SMALL = Experiment(
     figure=figures.draw_small,
 )
 
-SMALL: dict[str, Any] = {"width": 100, "batch": 64, "seeds": 3}  # one program for all sweeps
+SMALL: dict[str, Any] = {"width": 100, "seeds": 3}
 
 FIGE_1A = Experiment(
     "fige_1a",
@@ -124,7 +124,7 @@ FIGE_1A = Experiment(
     grid={"alpha": [0.2, 0.4, 0.8], "tokens": [2, 3, 4, 6, 8, 12, 16, 24, 32], "test_samples": 4000,
           "width": 100, "steps": 1200},
     seeds=6,
-    quick={**SMALL, "alpha": [0.2, 0.8], "tokens": [4, 8, 16, 32], "steps": 800,
+    quick={**SMALL, "alpha": [0.3, 0.8], "tokens": [4, 8, 16, 32], "steps": 700,
            "test_samples": 1000},
     claims=(
         Claim(
@@ -222,10 +222,10 @@ SCALING = Experiment(
         "change": cases(
             {
                 "delta 0.1, lr 1": {},
-                "delta 0.07": {"delta": 0.07},
+                "delta 0.05": {"delta": 0.05},
                 "delta 0.2": {"delta": 0.2},
-                "lr 0.7": {"lr": 0.7},
                 "lr 0.5": {"lr": 0.5},
+                "lr 0.25": {"lr": 0.25},
             }
         ),
     },
@@ -296,6 +296,7 @@ FIGE_2 = Experiment(
         "extra": axis([-2, -1, 0, 2], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
         "steps": 600,
         "test_samples": 1000,
+        "seeds": 4,
     },
     claims=(
         Claim(
