@@ -26,7 +26,7 @@ from .model import Config, activations, attend, draw, initial_weights, train
 from .prompts import Prompt, out_of_domain
 
 ALPHAS = (0.8, 0.6)  # alpha' of Figures 6.4(a) and (b)
-LENGTHS = (10, 20, 40, 80)
+LENGTHS = (10, 20, 40)
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "logistic": LogisticRegression,
     "SVM, Gaussian": SVC,

