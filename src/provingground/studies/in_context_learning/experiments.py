@@ -252,7 +252,8 @@ FIG6_2C = Experiment(
             within=(-inf, 24**-0.5),
             source="Theorem 6.3.7 (6.14), constant 1",
             expected="fails",
-            note="The largest of them has a norm of about 0.7; their mean is near the bound.",
+            note="The largest of them has a norm of about 0.8, their mean is about 0.3; a gap up to "
+            "1.2 separates them from the large ones all the same.",
         ),
     ),
     figure=figures.draw_neurons("feature"),

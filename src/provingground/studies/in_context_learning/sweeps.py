@@ -219,6 +219,7 @@ SCALING = Experiment(
     quick={
         **SMALL,
         "test_samples": 1000,
+        "seeds": 5,
         "change": cases(
             {
                 "delta 0.1, lr 1": {},
