@@ -252,8 +252,8 @@ FIG6_2C = Experiment(
             within=(-inf, 24**-0.5),
             source="Theorem 6.3.7 (6.14), constant 1",
             expected="fails",
-            note="The largest of them has a norm of about 0.8, their mean is about 0.3. Few neurons "
-            "lie between 0.8 and 1.2 all the same.",
+            note="The largest of them has a norm of about 0.8, their mean is about 0.3. Few "
+            "neurons lie between 0.8 and 1.2 all the same.",
         ),
     ),
     figure=figures.draw_neurons("feature"),
@@ -299,7 +299,7 @@ FIG6_2D = Experiment(
             within=(0.99, inf),
             source="Lemma E.4.10",
             expected="fails",
-            note="A fifth of them end with a feature part opposite to the mean pattern, and silent.",
+            note="A fifth of them end silent, with a feature part opposite to the mean pattern.",
         ),
     ),
     figure=figures.draw_neurons("label"),
