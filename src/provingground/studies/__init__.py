@@ -9,6 +9,7 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "chain_of_thought",
     "syntax_semantics",
     "curse_of_attention",
 )

@@ -1,0 +1,24 @@
+"""Training nonlinear transformers for chain-of-thought inference."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .inference import Probes, VoteProbes, simulate, simulate_full, simulate_vote
+from .model import Config, TrainingProbes, simulate_training
+
+STUDY = Study(
+    name="chain_of_thought",
+    title="Chain-of-thought inference of a one-layer transformer",
+    cite="H. Li, M. Wang, S. Lu, X. Cui, P.-Y. Chen, Training nonlinear transformers for "
+    "chain-of-thought inference: a theoretical generalization analysis, arXiv:2410.02167, 2024",
+    simulators={
+        "reduced": Simulator(Config, simulate, Probes, says="trained coordinates of W alone"),
+        "full": Simulator(Config, simulate_full, Probes, says="all of W, as written"),
+        "plurality": Simulator(
+            Config, simulate_vote, VoteProbes, says="no network: a vote of the matched columns"
+        ),
+        "training": Simulator(Config, simulate_training, TrainingProbes, says="without tests"),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)

@@ -1,0 +1,448 @@
+"""Inference by chain of thought and in context: test prompts, greedy decoding, and a vote.
+
+Letters in shapes: S settings, N test prompts, L examples, K steps (of a column), q steps (of the
+query), m test patterns, d pattern dimension. A query column is one of K m, so the scores of a
+context column with all of them are computed at once; chains of thought then look them up. Since
+noise is orthogonal to the test patterns, the decoded output is the one with the most attention.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from provingground.data.patterns import orthonormal
+from provingground.errors import InputError
+from provingground.keys import normal, stream, uniform
+from provingground.study import probe
+from provingground.train import by_lane
+
+from . import theory
+from .model import (
+    Config,
+    Room,
+    draw_prompts,
+    full,
+    initial_weights,
+    loss_of,
+    reduced,
+    shifts,
+    train,
+    trained_part,
+)
+from .suites import Tests, draw_tests
+
+TYPES = ("same step, same pattern", "same step, other", "other step, same pattern", "neither")
+# Scores of perfect attention, far apart: a matched column, one of the same step, any other one.
+PERFECT, SAME_STEP, NEVER = 0.0, -20.0, -40.0
+JITTER = 1e-3  # breaks ties of a vote
+
+
+class Probes(eqx.Module):
+    """What one training reports, and its tests."""
+
+    test_loss: Float[Array, "step"] = probe("loss on held-out prompts", r"\ell")
+    attention: Float[Array, "step k type"] = probe("attention on a type of columns")
+    attention_map: Float[Array, "k column"] = probe("attention")
+    cot_error: Float[Array, "setting l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
+    cot_final: Float[Array, "setting l_test"] = probe("CoT error of the last step")
+    icl_error: Float[Array, "setting l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
+    icl_from: Float[Array, "setting l_test start"] = probe("ICL error by input")
+    icl_blind: Float[Array, "setting l_test"] = probe("ICL error, output rows of W set to zero")
+    tau: Float[Array, "setting"] = probe("trajectory probability", r"\tau^f")
+    rho: Float[Array, "setting"] = probe("primacy", r"\rho^f")
+    tau_io: Float[Array, "setting"] = probe("input-output probability", r"\tau_o^f")
+    rho_io: Float[Array, "setting"] = probe("primacy end to end", r"\rho_o^f")
+    infeasible: Float[Array, "setting"] = probe("inputs for which Condition 7.3.2 fails")
+    own_input: Float[Array, ""] = probe("score of the query's own input pattern", "w_1")
+    own_output: Float[Array, ""] = probe("score of the query's input as an output", "w_2")
+    own_step: Float[Array, ""] = probe("score of the query's own step")
+    alpha_test: Float[Array, "setting"] = probe("examples with the query's input", r"\alpha'")
+    stopped_at: Int[Array, ""] = probe("training steps until the loss is reached", "T")
+    step: Int[Array, "step"] = probe("training step", "t")
+    l_test: Int[Array, "l_test"] = probe("examples in the prompt", r"l_{\mathrm{ts}}")
+
+
+class VoteProbes(eqx.Module):
+    """What the vote reports: the tests alone."""
+
+    cot_error: Float[Array, "setting l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
+    cot_final: Float[Array, "setting l_test"] = probe("CoT error of the last step")
+    icl_error: Float[Array, "setting l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
+    icl_from: Float[Array, "setting l_test start"] = probe("ICL error by input")
+    icl_blind: Float[Array, "setting l_test"] = probe("ICL error, output rows of W set to zero")
+    tau: Float[Array, "setting"] = probe("trajectory probability", r"\tau^f")
+    rho: Float[Array, "setting"] = probe("primacy", r"\rho^f")
+    tau_io: Float[Array, "setting"] = probe("input-output probability", r"\tau_o^f")
+    rho_io: Float[Array, "setting"] = probe("primacy end to end", r"\rho_o^f")
+    infeasible: Float[Array, "setting"] = probe("inputs for which Condition 7.3.2 fails")
+    alpha_test: Float[Array, "setting"] = probe("examples with the query's input", r"\alpha'")
+    l_test: Int[Array, "l_test"] = probe("examples in the prompt", r"l_{\mathrm{ts}}")
+
+
+# ----------------------------------------------------------------------- test prompts
+
+
+def lengths(cfg: Config) -> Int[Array, "l_test"]:
+    """Prompt lengths: 2, 4, 8, ... up to that of the Config."""
+    return jnp.asarray(2 ** np.arange(1, int(np.log2(cfg.examples_test)) + 1), jnp.int32)
+
+
+def test_patterns(cfg: Config, key: Key[Array, ""], m: int) -> Float[Array, "m d"]:
+    r"""Orthonormal $\mu'_j$, uniform in the span of the training patterns."""
+    rows = orthonormal(stream(key, "test/patterns"), m, cfg.n_patterns)
+    return jnp.pad(rows, ((0, 0), (0, cfg.dim - cfg.n_patterns)))
+
+
+def noise_of(
+    cfg: Config, key: Key[Array, ""], mu: Float[Array, "m d"], shape: tuple[int, ...]
+) -> Float[Array, "*shape d"]:
+    r"""(7.11): noise of a given norm in a random direction orthogonal to the test patterns."""
+    g = normal(key, (*shape, cfg.dim))
+    g = g - (g @ mu.T) @ mu
+    return cfg.noise * g / jnp.linalg.norm(g, axis=-1, keepdims=True)
+
+
+def draw_examples(
+    u: Float[Array, "L two_plus_K"],
+    start: Int[Array, ""],
+    alpha: Float[Array, ""],
+    a: Float[Array, "K m m"],
+) -> Int[Array, "L y"]:
+    r"""(7.12): patterns of examples; $y_0$ is the query's with probability $\alpha'$, else another.
+
+    Settings that share `u` share what chance decides.
+    """
+    m = a.shape[-1]
+    other = (start + 1 + jnp.floor(u[:, 1] * (m - 1)).astype(jnp.int32)) % m
+    y = [jnp.where(u[:, 0] < alpha, start, other)]
+    below = jnp.cumsum(a, axis=-1)[..., :-1]  # the last output takes what rounding leaves
+    for k in range(len(a)):
+        y.append(jnp.sum(u[:, 2 + k, None] >= below[k][y[-1]], axis=-1, dtype=jnp.int32))
+    return jnp.stack(y, axis=1)
+
+
+class Batch(NamedTuple):
+    """Test prompts of a setting: examples, the query's true chain, and what breaks ties."""
+
+    y: Int[Array, "*S N L y"]
+    truth: Int[Array, "*S N y"]
+    tie: Float[Array, "N L K"]  # the same for all settings, like the chances behind `y`
+
+
+def chain(task: Int[Array, "K m"], start: Int[Array, ""]) -> Int[Array, "y"]:
+    """(7.10): the true steps $z_0, ..., z_K$ from an input."""
+    z = [start]
+    for f in task:
+        z.append(f[z[-1]])
+    return jnp.stack(z)
+
+
+def draw_batch(cfg: Config, key: Key[Array, ""], tests: Tests) -> Batch:
+    """Queries go through all inputs in turn, and through the tasks."""
+    n, l, (_, n_tasks, k, m) = cfg.test_samples, cfg.examples_test, tests.task.shape
+    u = uniform(stream(key, "test/examples"), (l, n, 2 + 2 * k))
+    turn = jnp.arange(n, dtype=jnp.int32)
+    start, which = turn % m, (turn // m) % n_tasks
+
+    def of_setting(
+        alpha: Float[Array, ""], task: Int[Array, "T K m"], a: Float[Array, "T K m m"]
+    ) -> tuple[Int[Array, "N L y"], Int[Array, "N y"]]:
+        y = jax.vmap(draw_examples, in_axes=(1, 0, None, 0))(u, start, alpha, a[which])
+        return y, jax.vmap(chain)(task[which], start)
+
+    y, truth = jax.vmap(of_setting)(tests.alpha_test, tests.task, tests.transitions)
+    return Batch(y, truth, JITTER * jnp.moveaxis(u[:, :, 2 + k :], 0, 1))
+
+
+# ----------------------------------------------------------------------------- scores
+
+
+class Queries(NamedTuple):
+    """Scores with each query column (step q, input v) that do not depend on the examples."""
+
+    of_input: Float[Array, "d q m"]  # W times the query, where it meets inputs
+    of_output: Float[Array, "d q m"]  # and outputs
+    step: Float[Array, "K q m"]  # an encoding alone, as in ICL's columns of zeros
+    own: Float[Array, "K m m q m"]  # the query's earlier columns: step, input, output
+
+
+class Scores(NamedTuple):
+    """Scores of the examples of a prompt with each query column."""
+
+    context: Float[Array, "L K q m"]  # (y_k; y_{k+1}) with the encoding of step k
+    short: Float[Array, "L m"]  # ICL: (x; y_K) with the encoding of the first step
+    blind: Float[Array, "L m"]  # the same without the output's share
+
+
+def query_scores(cfg: Config, w: Float[Array, "D D"], mu: Float[Array, "m d"]) -> Queries:
+    r"""$W\tilde q$ for all queries $\tilde q = (\mu'_v; 0) + c_q$, and its products."""
+    k, d = cfg.n_steps, cfg.dim
+    c = jnp.eye(d)[cfg.n_patterns : cfg.n_patterns + k]
+    g = jnp.einsum("ab,qvb->aqv", w[:, :d], mu[None, :, :] + c[:, None, :])
+    step = jnp.einsum("ka,aqv->kqv", c, g[:d])
+    inputs, outputs = (jnp.einsum("ja,aqv->jqv", mu, h) for h in (g[:d], g[d:]))
+    own = step[:, None, None] + inputs[None, :, None] + outputs[None, None, :]
+    return Queries(g[:d], g[d:], step, own)
+
+
+def network_scores(
+    queries: Queries,
+    mu: Float[Array, "m d"],
+    y: Int[Array, "L y"],
+    noise: Float[Array, "L y d"],
+) -> Scores:
+    r"""$\tilde p_i^\top W\tilde q$ for the examples of a prompt, noise included."""
+    x = mu[y] + noise
+    as_input = jnp.einsum("lka,aqv->lkqv", x[:, :-1], queries.of_input)
+    as_output = jnp.einsum("lka,aqv->lkqv", x[:, 1:], queries.of_output)
+    blind = as_input[:, 0, 0] + queries.step[None, 0, 0]
+    return Scores(as_input + as_output + queries.step[None], blind + as_output[:, -1, 0], blind)
+
+
+def silent_queries(k: int, m: int) -> Queries:
+    """For a vote: columns of zeros and the query's own columns have no say."""
+    nothing = jnp.zeros((1, k, m))
+    return Queries(nothing, nothing, jnp.full((k, k, m), NEVER), jnp.full((k, m, m, k, m), NEVER))
+
+
+def vote_scores(m: int, y: Int[Array, "L y"], tie: Float[Array, "L K"]) -> Scores:
+    """Perfect attention, what training tends to: matched columns vote, ties are drawn.
+
+    Where there is no matched column, those of the same step guess.
+    """
+    same_step = jnp.eye(y.shape[1] - 1, dtype=bool)[None, :, :, None]
+    same = y[:, :-1, None, None] == jnp.arange(m, dtype=jnp.int32)[None, None, None, :]
+    context = jnp.where(same_step, jnp.where(same, PERFECT, SAME_STEP), NEVER)
+    context = context + tie[:, :, None, None]
+    return Scores(context, context[:, 0, 0], context[:, 0, 0])
+
+
+# -------------------------------------------------------------------------- inference
+
+
+def most_attended(s: Float[Array, "c"], outputs: Int[Array, "c"], m: int) -> Int[Array, ""]:
+    r"""(7.5): $\arg\min_u \|F - u\|^2$, which is the output pattern with the most attention."""
+    return jnp.argmax(s @ jax.nn.one_hot(outputs, m, dtype=s.dtype)).astype(jnp.int32)
+
+
+def softmax_of(
+    queries: Queries,
+    scores: Scores,
+    exists: Bool[Array, "L"],
+    v: Int[Array, "y"],
+    q: Int[Array, ""],
+) -> Float[Array, "columns"]:
+    """Attention of step q on the examples' columns, then on the query's own ones before it."""
+    steps = jnp.arange(len(v) - 1, dtype=jnp.int32)
+    context = jnp.where(exists[:, None], scores.context[:, :, q, v[q]], -jnp.inf)
+    own = jnp.where(steps < q, queries.own[steps, v[:-1], v[1:], q, v[q]], -jnp.inf)
+    return jax.nn.softmax(jnp.concatenate([context.reshape(-1), own]))
+
+
+def chain_of_thought(
+    queries: Queries,
+    scores: Scores,
+    y: Int[Array, "L y"],
+    exists: Bool[Array, "L"],
+    start: Int[Array, ""],
+) -> Int[Array, "y"]:
+    """Algorithm 4: step after step, the decoded output $v_k$ becomes the next input."""
+    k, m = y.shape[1] - 1, scores.short.shape[1]
+
+    def step(v: Int[Array, "y"], q: Int[Array, ""]) -> tuple[Int[Array, "y"], None]:
+        s = softmax_of(queries, scores, exists, v, q)
+        decoded = most_attended(s, jnp.append(y[:, 1:], v[1:]), m)
+        return v.at[q + 1].set(decoded), None
+
+    first = jnp.zeros(k + 1, jnp.int32).at[0].set(start)
+    return jax.lax.scan(step, first, jnp.arange(k, dtype=jnp.int32))[0]
+
+
+def attention(
+    queries: Queries,
+    scores: Scores,
+    y: Int[Array, "L y"],
+    exists: Bool[Array, "L"],
+    truth: Int[Array, "y"],
+) -> tuple[Float[Array, "k columns"], Float[Array, "k type"]]:
+    """Where each step of a correct chain looks: by column, and summed by type of column."""
+    steps = jnp.arange(len(truth) - 1, dtype=jnp.int32)
+
+    def of_step(q: Int[Array, ""]) -> tuple[Float[Array, "columns"], Float[Array, "type"]]:
+        s = softmax_of(queries, scores, exists, truth, q)
+        same = jnp.append(y[:, :-1], truth[:-1]) == truth[q]
+        at = jnp.tile(steps, len(y) + 1) == q
+        kinds = jnp.stack([at & same, at & ~same, ~at & same, ~at & ~same])
+        return s, jnp.sum(jnp.where(kinds, s[None], 0.0), axis=1)
+
+    return jax.vmap(of_step)(steps)
+
+
+def in_context(
+    queries: Queries,
+    short: Float[Array, "L m"],
+    y: Int[Array, "L y"],
+    exists: Bool[Array, "L"],
+    start: Int[Array, ""],
+) -> Int[Array, ""]:
+    """(7.8): one step from input to last output; columns of zeros take part, without output."""
+    context = jnp.where(exists, short[:, start], -jnp.inf)
+    zeros = queries.step[1:, 0, start] + jnp.log(jnp.sum(exists).astype(context.dtype))
+    s = jax.nn.softmax(jnp.concatenate([context, zeros]))
+    return most_attended(s[: len(context)], y[:, -1], short.shape[1])
+
+
+def measure(
+    queries: Queries,
+    scores_of: Callable[[Array, Array], Scores],
+    batch: Batch,
+    given: Float[Array, "N L ..."],
+    l_test: Int[Array, "l_test"],
+) -> dict[str, Array]:
+    """Errors for all settings and prompt lengths, one after another.
+
+    `scores_of` maps the examples of a prompt and what is `given` beside them to scores.
+    """
+    m = queries.own.shape[1]
+
+    def of_setting(now: tuple[Int[Array, "N L y"], Int[Array, "N y"]]) -> dict[str, Array]:
+        y, truth = now
+        scores = jax.vmap(scores_of)(y, given)
+        start = jax.nn.one_hot(truth[:, 0], m, dtype=batch.tie.dtype)
+        start = start / jnp.maximum(start.sum(axis=0), 1)[None]
+
+        def of_length(l: Int[Array, ""]) -> dict[str, Array]:
+            exists = jnp.arange(y.shape[1], dtype=jnp.int32) < l
+            think = jax.vmap(lambda s, y, z: chain_of_thought(queries, s, y, exists, z))
+            guess = jax.vmap(lambda s, y, z: in_context(queries, s, y, exists, z))
+            wrong = (think(scores, y, truth[:, 0]) != truth)[:, 1:].astype(start.dtype)
+            short, blind = (
+                (guess(s, y, truth[:, 0]) != truth[:, -1]).astype(start.dtype)
+                for s in (scores.short, scores.blind)
+            )
+            return dict(
+                cot_error=wrong.mean(),
+                cot_final=wrong[:, -1].mean(),
+                icl_error=short.mean(),
+                icl_from=short @ start,
+                icl_blind=blind.mean(),
+            )
+
+        return jax.lax.map(of_length, l_test)
+
+    return jax.lax.map(of_setting, (batch.y, batch.truth))
+
+
+def realised(tests: Tests) -> dict[str, Float[Array, "S"]]:
+    """What the matrices are, whatever was asked for; means over tasks."""
+
+    def each(task: Int[Array, "K m"], a: Float[Array, "K m m"]) -> dict[str, Array]:
+        return dict(
+            tau=theory.tau(a, task),
+            rho=theory.primacy(a, task),
+            tau_io=theory.tau_io(a),
+            rho_io=theory.primacy_io(a),
+            infeasible=jnp.mean(~theory.feasible_inputs(a, task), dtype=a.dtype),
+        )
+
+    found = jax.vmap(jax.vmap(each))(tests.task, tests.transitions)
+    return {"alpha_test": tests.alpha_test, **{n: v.mean(axis=1) for n, v in found.items()}}
+
+
+# -------------------------------------------------------------------------- simulators
+
+
+def shown_prompt(k: int, m: int) -> tuple[Int[Array, "L y"], Int[Array, "y"]]:
+    """The examples and the true chain of Figure 7.2: examples of the task that moves on by 1, 2, 3, ...; query at 0.
+
+    The fourth goes wrong in its first step; the fifth gets onto the query's chain by a mistake.
+    """
+    z = shifts(k)
+    off, onto = np.append(0, z[1:] + 1), np.append(5, z[1:])
+    y = np.stack([z, z + 4, z, off, onto, z + 8]) % m
+    return jnp.asarray(y, jnp.int32), jnp.asarray(z % m, jnp.int32)
+
+
+def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, part: Any) -> Probes:
+    """Training in some coordinates, and its tests in all of them."""
+    tests = draw_tests(cfg, key) if data is None else data
+    k, m = tests.task.shape[2:]
+    if k != cfg.n_steps:
+        raise InputError(f"the matrices have {k} steps, not n_steps = {cfg.n_steps}.")
+    mu = test_patterns(cfg, key, m)
+    batch, l_test = draw_batch(cfg, key, tests), lengths(cfg)
+    noise = noise_of(cfg, stream(key, "test/noise"), mu, batch.tie.shape[1::-1] + (k + 1,))
+    noise = jnp.moveaxis(noise, 0, 1)
+    held_out = draw_prompts(cfg, stream(key, "test/held_out"), cfg.held_out)
+    start = initial_weights(cfg, key)
+    shown, chain_shown = shown_prompt(k, m)
+    used = jnp.arange(noise.shape[1], dtype=jnp.int32) < cfg.examples
+
+    def whole(w: Float[Array, "D Q"]) -> Float[Array, "D D"]:
+        return start.at[part].set(w)
+
+    def along(w: Float[Array, "D Q"]) -> dict[str, Array]:
+        queries = query_scores(cfg, whole(w), mu)
+
+        def one(y: Array, noise: Array, z: Array) -> Array:
+            return attention(queries, network_scores(queries, mu, y, noise), y, used, z)[1]
+
+        by_type = jax.vmap(one)(batch.y[0], noise, batch.truth[0])
+        return dict(test_loss=loss_of(cfg, room, w, held_out), attention=by_type.mean(axis=0))
+
+    trace = train(cfg, key, room, start[part], probe=along)
+
+    def at_end(w: Float[Array, "D Q"]) -> dict[str, Array]:
+        queries = query_scores(cfg, whole(w), mu)
+        scores_of = partial(network_scores, queries, mu)
+        scores = scores_of(shown, noise[0][np.arange(len(shown)) % noise.shape[1]])
+        looks, _ = attention(queries, scores, shown, jnp.ones(len(shown), bool), chain_shown)
+        found = measure(queries, scores_of, batch, noise, l_test)
+        return dict(**found, attention_map=looks[:, : shown[:, 1:].size], **summary(cfg, w))
+
+    return Probes(
+        **trace.probes,
+        **by_lane(at_end, trace.last),
+        **realised(tests),
+        stopped_at=trace.stopped_at,
+        step=trace.step,
+        l_test=l_test,
+    )
+
+
+def summary(cfg: Config, w: Float[Array, "D Q"]) -> dict[str, Float[Array, ""]]:
+    """The three numbers that describe a trained W: means of diagonals of its blocks."""
+    m, k = cfg.n_patterns, cfg.n_steps
+    outputs = w[-m:] if len(w) == 2 * m + k else w[cfg.dim :][:m]
+    return dict(
+        own_input=jnp.diagonal(w[:m, :m]).mean(),
+        own_output=jnp.diagonal(outputs[:, :m]).mean(),
+        own_step=jnp.diagonal(w[m : m + k, m : m + k]).mean(),
+    )
+
+
+def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
+    """Training in the coordinates that a gradient reaches: the same weights, for less work."""
+    full(cfg)  # says what does not fit
+    return report(cfg, key, data, reduced(cfg), trained_part(cfg))
+
+
+def simulate_full(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
+    """Training of all $2d \\times 2d$ weights, as written."""
+    return report(cfg, key, data, full(cfg), (slice(None), slice(None)))
+
+
+def simulate_vote(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> VoteProbes:
+    """No network: the plurality among matched columns, on the prompts of the other simulators."""
+    tests = draw_tests(cfg, key) if data is None else data
+    k, m = tests.task.shape[2:]
+    batch, l_test = draw_batch(cfg, key, tests), lengths(cfg)
+    scores_of = partial(vote_scores, m)
+    found = measure(silent_queries(k, m), scores_of, batch, batch.tie, l_test)
+    return VoteProbes(**found, **realised(tests), l_test=l_test)
