@@ -1,0 +1,1 @@
+"""Deeper networks, as functions of one sequence."""
