@@ -35,7 +35,7 @@ from .model import (
     train,
     trained_part,
 )
-from .suites import Tests, draw_tests
+from .suites import Tests, suite_of
 
 TYPES = ("same step, same pattern", "same step, other", "other step, same pattern", "neither")
 # Scores of perfect attention, far apart: a matched column, one of the same step, any other one.
@@ -88,24 +88,29 @@ class VoteProbes(eqx.Module):
 # ----------------------------------------------------------------------- test prompts
 
 
-def lengths(cfg: Config) -> Int[Array, "l_test"]:
-    """Prompt lengths: 2, 4, 8, ... up to that of the Config."""
-    return jnp.asarray(2 ** np.arange(1, int(np.log2(cfg.examples_test)) + 1), jnp.int32)
+def lengths(longest: int) -> Int[Array, "l_test"]:
+    """Prompt lengths: 2, 4, 8, ... up to the longest."""
+    return jnp.asarray(2 ** np.arange(1, int(np.log2(longest)) + 1), jnp.int32)
 
 
-def test_patterns(cfg: Config, key: Key[Array, ""], m: int) -> Float[Array, "m d"]:
-    r"""Orthonormal $\mu'_j$, uniform in the span of the training patterns."""
-    rows = orthonormal(stream(key, "test/patterns"), m, cfg.n_patterns)
-    return jnp.pad(rows, ((0, 0), (0, cfg.dim - cfg.n_patterns)))
+def span_patterns(
+    key: Key[Array, ""], m: int, n_patterns: int, dim: int
+) -> Float[Array, "m d"]:
+    r"""Orthonormal test patterns $\mu'_j$, uniform in the span of the training patterns (7.19)."""
+    rows = orthonormal(stream(key, "test/patterns"), m, n_patterns)
+    return jnp.pad(rows, ((0, 0), (0, dim - n_patterns)))
 
 
 def noise_of(
-    cfg: Config, key: Key[Array, ""], mu: Float[Array, "m d"], shape: tuple[int, ...]
+    key: Key[Array, ""],
+    shape: tuple[int, ...],
+    mu: Float[Array, "m d"],
+    size: Float[Array, ""] | float,
 ) -> Float[Array, "*shape d"]:
     r"""(7.11): noise of a given norm in a random direction orthogonal to the test patterns."""
-    g = normal(key, (*shape, cfg.dim))
+    g = normal(key, (*shape, mu.shape[1]))
     g = g - (g @ mu.T) @ mu
-    return cfg.noise * g / jnp.linalg.norm(g, axis=-1, keepdims=True)
+    return size * g / jnp.linalg.norm(g, axis=-1, keepdims=True)
 
 
 def draw_examples(
@@ -143,10 +148,10 @@ def chain(task: Int[Array, "K m"], start: Int[Array, ""]) -> Int[Array, "y"]:
     return jnp.stack(z)
 
 
-def draw_batch(cfg: Config, key: Key[Array, ""], tests: Tests) -> Batch:
-    """Queries go through all inputs in turn, and through the tasks."""
-    n, l, (_, n_tasks, k, m) = cfg.test_samples, cfg.examples_test, tests.task.shape
-    u = uniform(stream(key, "test/examples"), (l, n, 2 + 2 * k))
+def draw_batch(key: Key[Array, ""], tests: Tests, n: int, examples: int) -> Batch:
+    """n prompts for each setting; queries go through all inputs in turn, and through the tasks."""
+    _, n_tasks, k, m = tests.task.shape
+    u = uniform(stream(key, "test/examples"), (examples, n, 2 + 2 * k))
     turn = jnp.arange(n, dtype=jnp.int32)
     start, which = turn % m, (turn // m) % n_tasks
 
@@ -317,8 +322,8 @@ def measure(
         start = jax.nn.one_hot(truth[:, 0], m, dtype=batch.tie.dtype)
         start = start / jnp.maximum(start.sum(axis=0), 1)[None]
 
-        def of_length(l: Int[Array, ""]) -> dict[str, Array]:
-            exists = jnp.arange(y.shape[1], dtype=jnp.int32) < l
+        def of_length(length: Int[Array, ""]) -> dict[str, Array]:
+            exists = jnp.arange(y.shape[1], dtype=jnp.int32) < length
             think = jax.vmap(lambda s, y, z: chain_of_thought(queries, s, y, exists, z))
             guess = jax.vmap(lambda s, y, z: in_context(queries, s, y, exists, z))
             wrong = (think(scores, y, truth[:, 0]) != truth)[:, 1:].astype(start.dtype)
@@ -359,7 +364,7 @@ def realised(tests: Tests) -> dict[str, Float[Array, "S"]]:
 
 
 def shown_prompt(k: int, m: int) -> tuple[Int[Array, "L y"], Int[Array, "y"]]:
-    """The examples and the true chain of Figure 7.2: examples of the task that moves on by 1, 2, 3, ...; query at 0.
+    """Figure 7.2: examples of the task that moves on by 1, 2, 3, ..., and the query's true chain.
 
     The fourth goes wrong in its first step; the fifth gets onto the query's chain by a mistake.
     """
@@ -371,13 +376,14 @@ def shown_prompt(k: int, m: int) -> tuple[Int[Array, "L y"], Int[Array, "y"]]:
 
 def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, part: Any) -> Probes:
     """Training in some coordinates, and its tests in all of them."""
-    tests = draw_tests(cfg, key) if data is None else data
+    tests = suite_of(cfg, key) if data is None else data
     k, m = tests.task.shape[2:]
     if k != cfg.n_steps:
         raise InputError(f"the matrices have {k} steps, not n_steps = {cfg.n_steps}.")
-    mu = test_patterns(cfg, key, m)
-    batch, l_test = draw_batch(cfg, key, tests), lengths(cfg)
-    noise = noise_of(cfg, stream(key, "test/noise"), mu, batch.tie.shape[1::-1] + (k + 1,))
+    mu = span_patterns(key, m, cfg.n_patterns, cfg.dim)
+    n, longest = cfg.test_samples, cfg.examples_test
+    batch, l_test = draw_batch(key, tests, n, longest), lengths(longest)
+    noise = noise_of(stream(key, "test/noise"), (longest, n, k + 1), mu, cfg.noise)
     noise = jnp.moveaxis(noise, 0, 1)
     held_out = draw_prompts(cfg, stream(key, "test/held_out"), cfg.held_out)
     start = initial_weights(cfg, key)
@@ -440,9 +446,10 @@ def simulate_full(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -
 
 def simulate_vote(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> VoteProbes:
     """No network: the plurality among matched columns, on the prompts of the other simulators."""
-    tests = draw_tests(cfg, key) if data is None else data
+    tests = suite_of(cfg, key) if data is None else data
     k, m = tests.task.shape[2:]
-    batch, l_test = draw_batch(cfg, key, tests), lengths(cfg)
+    batch = draw_batch(key, tests, cfg.test_samples, cfg.examples_test)
+    l_test = lengths(cfg.examples_test)
     scores_of = partial(vote_scores, m)
     found = measure(silent_queries(k, m), scores_of, batch, batch.tie, l_test)
     return VoteProbes(**found, **realised(tests), l_test=l_test)

@@ -71,7 +71,7 @@ def ordered(probe: str, by: str, lengths: Sequence[int]) -> Callable[[xr.Dataset
 
     def measure(ds: xr.Dataset) -> Estimate:
         error = sweep(ds, by)[probe]
-        steps = (stats.monotone(error.sel(l_test=l, drop=True), by) for l in lengths)
+        steps = (stats.monotone(error.sel(l_test=n, drop=True), by) for n in lengths)
         return stats.worst(steps, "low")
 
     return measure
@@ -94,8 +94,8 @@ def dearer(by: str, lengths: Sequence[int]) -> Callable[[xr.Dataset], Estimate]:
     return measure
 
 
-def error_at(probe: str, name: str, l: int) -> Callable[[xr.Dataset], Estimate]:
-    return lambda ds: stats.mean(at(ds, name)[probe].sel(l_test=l, drop=True))
+def error_at(probe: str, name: str, examples: int) -> Callable[[xr.Dataset], Estimate]:
+    return lambda ds: stats.mean(at(ds, name)[probe].sel(l_test=examples, drop=True))
 
 
 def gain(probe: str, name: str, few: int, many: int) -> Callable[[xr.Dataset], Estimate]:
@@ -138,11 +138,11 @@ def disagreement(probe: str, other: str = "", least: int = 4) -> Callable[[xr.Da
     return measure
 
 
-def missed(probe: str, l: int) -> Callable[[xr.Dataset], Estimate]:
+def missed(probe: str, examples: int) -> Callable[[xr.Dataset], Estimate]:
     """By how much the vote's ICL error is above the network's where Condition 7.3.2 fails."""
 
     def measure(ds: xr.Dataset) -> Estimate:
-        part = at(ds, "condition fails")[probe].sel(l_test=l, drop=True)
+        part = at(ds, "condition fails")[probe].sel(l_test=examples, drop=True)
         return stats.paired_difference(part.sel(by="vote"), part.sel(by="network"))
 
     return measure

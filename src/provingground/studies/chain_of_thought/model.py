@@ -92,14 +92,17 @@ class Prompt(NamedTuple):
     label: Int[Array, ""]
 
 
-def matching(cfg: Config) -> Bool[Array, "l"]:
+def matching(cfg: Any) -> Bool[Array, "l"]:
     r"""Which examples start at the query's pattern: exactly $\lceil\alpha l\rceil$ of them."""
     return jnp.arange(cfg.examples) < jnp.ceil(cfg.alpha * cfg.examples - ROUNDING)
 
 
-def prompt_from(cfg: Config, u: Float[Array, "draws"], k: Int[Array, ""]) -> Prompt:
-    """(7.1): examples of a fresh task, and the query up to step k, from uniform numbers."""
-    m, l = cfg.n_patterns, cfg.examples
+def prompt_from(cfg: Any, u: Float[Array, "draws"], k: Int[Array, ""]) -> Prompt:
+    """(7.1): examples of a fresh task, and the query up to step k, from uniform numbers.
+
+    `cfg` is any Config with the sizes of a training prompt, as of `deep.py`.
+    """
+    m = cfg.n_patterns
     ring = permutation(u[:m])
     start = jnp.floor(u[m] * m).astype(jnp.int32)
     other = start + 1 + jnp.floor(u[m + 1 :] * (m - 1)).astype(jnp.int32)
@@ -110,15 +113,15 @@ def prompt_from(cfg: Config, u: Float[Array, "draws"], k: Int[Array, ""]) -> Pro
     return Prompt(
         inputs=y[:, :-1].reshape(-1),
         outputs=y[:, 1:].reshape(-1),
-        step=jnp.tile(step, l + 1),
-        exists=jnp.concatenate([jnp.ones(l * cfg.n_steps, bool), step < k]),
+        step=jnp.tile(step, cfg.examples + 1),
+        exists=jnp.concatenate([jnp.ones(cfg.examples * cfg.n_steps, bool), step < k]),
         query=y[-1, k],
         query_step=k,
         label=y[-1, k + 1],
     )
 
 
-def draw_prompts(cfg: Config, key: Key[Array, ""], count: int) -> Prompt:
+def draw_prompts(cfg: Any, key: Key[Array, ""], count: int) -> Prompt:
     """`count` prompts; every step is asked for equally often."""
     u = uniform(key, (count, cfg.n_patterns + 1 + cfg.examples))
     k = jnp.arange(count, dtype=jnp.int32) % cfg.n_steps

@@ -4,6 +4,7 @@ Letters in shapes: S settings, T tasks of each, K steps, m test patterns. A suit
 Config; a user's own matrices come as `Tests` in the place of one.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -164,16 +165,11 @@ def matrices(
     return jnp.where(is_correct, p[:, :, None] + jnp.where(is_wrong, q[:, :, None], 0.0), a)
 
 
-def draw_tests(cfg: Config, key: Key[Array, ""]) -> Tests:
-    """The suite of a Config: the same tasks for every setting, each ruined in its own way."""
-    k, m, n = cfg.n_steps, cfg.n_patterns_test, cfg.test_tasks
-    if cfg.suite == "example_1":
-        if (k, m) != (2, 2):
-            raise InputError("Example 1 has n_steps = 2 and n_patterns_test = 2.")
-        task = jnp.asarray(EXAMPLE_1_TASK, jnp.int32)[None, None]
-        return Tests(jnp.array([0.8]), task, jnp.asarray(EXAMPLE_1, float)[None, None])
-    chosen = list(settings(cfg).values())
-    u = uniform(stream(key, "test/task"), (n, 1 + k, m))
+def draw_tests(
+    key: Key[Array, ""], chosen: Sequence[Setting], k: int, m: int, n_tasks: int
+) -> Tests:
+    """Some settings: the same tasks for each of them, ruined in its own way."""
+    u = uniform(stream(key, "test/task"), (n_tasks, 1 + k, m))
     task = jax.vmap(lambda u: step_maps(permutation(u[0]), k))(u)
 
     def of_task(
@@ -196,3 +192,14 @@ def draw_tests(cfg: Config, key: Key[Array, ""]) -> Tests:
     transitions = jax.vmap(of_setting, in_axes=(0, None, None))(table, task, u[:, 1:])
     alpha = jnp.asarray([s.alpha_test for s in chosen], float)
     return Tests(alpha, jnp.broadcast_to(task, (len(chosen), *task.shape)), transitions)
+
+
+def suite_of(cfg: Config, key: Key[Array, ""]) -> Tests:
+    """The suite that a Config names."""
+    k, m = cfg.n_steps, cfg.n_patterns_test
+    if cfg.suite != "example_1":
+        return draw_tests(key, list(settings(cfg).values()), k, m, cfg.test_tasks)
+    if (k, m) != (2, 2):
+        raise InputError("Example 1 has n_steps = 2 and n_patterns_test = 2.")
+    task = jnp.asarray(EXAMPLE_1_TASK, jnp.int32)[None, None]
+    return Tests(jnp.array([0.8]), task, jnp.asarray(EXAMPLE_1, float)[None, None])
