@@ -3,8 +3,9 @@
 from provingground.study import Simulator, Study
 
 from . import experiments, theory
-from .inference import Probes, VoteProbes, simulate, simulate_full, simulate_vote
+from .deep import DeepConfig, DeepProbes, simulate_deep
 from .model import Config, TrainingProbes, simulate_training
+from .simulators import Probes, VoteProbes, simulate, simulate_full, simulate_vote
 
 STUDY = Study(
     name="chain_of_thought",
@@ -18,6 +19,7 @@ STUDY = Study(
             Config, simulate_vote, VoteProbes, says="no network: a vote of the matched columns"
         ),
         "training": Simulator(Config, simulate_training, TrainingProbes, says="without tests"),
+        "deep": Simulator(DeepConfig, simulate_deep, DeepProbes, says="layers and heads, by Adam"),
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,

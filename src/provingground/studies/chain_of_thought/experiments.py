@@ -1,4 +1,4 @@
-"""One Experiment per figure: the grid, what it should show, and how it is drawn."""
+"""The experiments on inference, one per figure, and the list of all."""
 
 from math import inf
 from typing import Any
@@ -7,16 +7,7 @@ from provingground import stats
 from provingground.study import Claim, Experiment, cases
 
 from . import figures, measures
-
-# One training serves Figures 7.2 to 7.6: each is tested on all settings and prompt lengths.
-TRAINED: dict[str, Any] = dict(
-    grid={"lr": 1.0, "steps": 10_000, "record": 60, "examples_test": 512, "test_samples": 400},
-    seeds=16,
-    quick={
-        "lr": 5.0, "steps": 1000, "record": 30, "examples_test": 128, "test_samples": 240,
-        "seeds": 6,
-    },
-)  # fmt: skip
+from .training import FIG7_7, FIGF_1, SPAN, THM3_ALPHA, THM3_EPS, THM3_K, THM3_M, TRAINED
 
 FEW = (2, 4, 8, 16)  # prompt lengths at which every setting still makes mistakes
 
@@ -239,85 +230,6 @@ FIG7_6 = Experiment(
     **TRAINED,
 )
 
-THM3_EPS = Experiment(
-    "thm3_eps",
-    says="The loss along training.",
-    claims=(
-        Claim(
-            "inverse_time",
-            "late in training the loss falls as 1/t (exponent)",
-            measure=measures.loss_exponent,
-            within=(-1.25, -0.85),
-            source="Theorem 3, (7.15)",
-        ),
-        Claim(
-            "recursion",
-            "at the end it is that of stage two with rate η/(M-1) (ratio)",
-            measure=measures.recursion_ratio,
-            within=(0.7, 1.4),
-            source="theory.stage_two, theory.stage_two_rate",
-        ),
-    ),
-    figure=figures.draw_loss,
-    **TRAINED,
-)
-
-SCALING = {"examples": 40, "steps": 600, "lr": 10.0}
-
-THM3_M = Experiment(
-    "thm3_m",
-    says="Training steps to a loss of 0.01 against the number of patterns.",
-    grid={**SCALING, "eps": 0.01, "n_patterns": [10, 15, 20, 25]},
-    seeds=16,
-    quick={"n_patterns": [10, 15, 20], "seeds": 6},
-    claims=(
-        Claim(
-            "linear",
-            "the steps grow as M (exponent)",
-            measure=measures.time_exponent("n_patterns"),
-            within=(0.8, 1.2),
-            source="Theorem 3, (7.15)",
-        ),
-        Claim(
-            "straight",
-            "the steps are linear in M (squared correlation)",
-            measure=measures.straightness("n_patterns"),
-            within=(0.98, inf),
-            source="Theorem 3, (7.15)",
-        ),
-    ),
-    figure=figures.draw_times("n_patterns", "Steps to a loss of 0.01", 1.0),
-    simulator="training",
-)
-
-THM3_ALPHA = Experiment(
-    "thm3_alpha",
-    says="Training steps to a loss of 0.1 against the fraction of matching examples.",
-    grid={**SCALING, "eps": 0.1, "alpha": [0.1, 0.2, 0.4, 0.8]},
-    seeds=16,
-    quick={"seeds": 6},
-    claims=(
-        Claim(
-            "decreasing",
-            "more matching examples save steps (smallest step)",
-            measure=lambda ds: stats.monotone(measures.times(ds), "alpha"),
-            within=(0, inf),
-            source="Theorem 3, (7.15)",
-        ),
-        Claim(
-            "bound",
-            "the steps grow as 1/α^2 (exponent)",
-            measure=measures.time_exponent("alpha"),
-            within=(-2.2, -1.8),
-            source="(7.15) read as an equality",
-            expected="fails",
-            note="(7.15) is an upper bound; the steps grow about as 1/α.",
-        ),
-    ),
-    figure=figures.draw_times("alpha", "Steps to a loss of 0.1", -2.0),
-    simulator="training",
-)
-
 VOTE = Experiment(
     "vote",
     says="The trained network against a vote of the matched columns, on the same prompts.",
@@ -477,6 +389,6 @@ FIG7_1 = Experiment(
 )  # fmt: skip
 
 EXPERIMENTS = (
-    FIG7_3A, FIG7_3B, FIG7_3C, FIG7_4A, FIG7_4B, FIG7_4C, FIG7_5, FIG7_2, FIG7_6,
-    THM3_EPS, VOTE, LAWS, FIG7_1, THM3_M, THM3_ALPHA,
+    FIG7_3A, FIG7_3B, FIG7_3C, FIG7_4A, FIG7_4B, FIG7_4C, FIG7_5, FIG7_2, FIG7_6, SPAN,
+    THM3_EPS, VOTE, LAWS, FIG7_1, THM3_M, THM3_ALPHA, THM3_K, FIG7_7, FIGF_1,
 )  # fmt: skip

@@ -9,7 +9,9 @@ import xarray as xr
 from provingground import plot, stats
 
 from . import measures, suites, theory
+from .deep import TOKEN_TYPES
 from .inference import TYPES
+from .span import MATCHED_EXAMPLES, OTHERS
 
 Draw = Callable[[xr.Dataset], Any]
 
@@ -164,3 +166,33 @@ def draw_example(ds: xr.Dataset):
     table.input.attrs, table.output.attrs = {"long_name": "input"}, {"long_name": "output"}
     plot.attention_map(right, table, rows=names, cols=names)
     return fig
+
+
+def draw_span(ds: xr.Dataset):
+    """Attention against the sum of a test pattern's coefficients."""
+    fig, (ax,) = plot.figure(title="Test patterns that lean to the uniform mixture", width=4.2)
+    plot.curve(ax, ds.span_attention, "mixture")
+    predicted = measures.predicted_attention(ds).mean("seed")
+    plot.theory_curve(ax, ds.mixture, predicted, "from $w_1$ alone")
+    base = MATCHED_EXAMPLES / (MATCHED_EXAMPLES + OTHERS)
+    plot.theory_curve(ax, ds.mixture, np.full(ds.sizes["mixture"], base), "share of the examples")
+    return fig
+
+
+def draw_layers(title: str, case: str = "") -> Draw:
+    """Attention of the best head of every layer on each type of columns."""
+
+    def draw(ds: xr.Dataset):
+        at = ds.sel(encoding=case) if case else ds
+        fig, axes = plot.figure(1, ds.sizes["layer"], title=title)
+        head = at.attention.isel(step=-1, type=measures.MATCHED).mean("seed").argmax("head")
+        for i, ax in enumerate(axes):
+            y = at.attention.isel(layer=i, head=int(head[i]), step=slice(1, None))
+            for j, kind in enumerate(TOKEN_TYPES):
+                if float(y.isel(type=j).max()) > 0:
+                    plot.curve(ax, y.isel(type=j), "step", label=kind, log="x")
+            ax.set_title(f"layer {i + 1}, head {int(head[i]) + 1}")
+            ax.set(ylabel="attention", ylim=(-0.02, 1))
+        return fig
+
+    return draw

@@ -7,82 +7,23 @@ noise is orthogonal to the test patterns, the decoded output is the one with the
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.data.patterns import orthonormal
-from provingground.errors import InputError
 from provingground.keys import normal, stream, uniform
-from provingground.study import probe
-from provingground.train import by_lane
 
-from . import theory
-from .model import (
-    Config,
-    Room,
-    draw_prompts,
-    full,
-    initial_weights,
-    loss_of,
-    reduced,
-    shifts,
-    train,
-    trained_part,
-)
-from .suites import Tests, suite_of
+from .model import Config, shifts
+from .suites import Tests
 
 TYPES = ("same step, same pattern", "same step, other", "other step, same pattern", "neither")
 # Scores of perfect attention, far apart: a matched column, one of the same step, any other one.
 PERFECT, SAME_STEP, NEVER = 0.0, -20.0, -40.0
 JITTER = 1e-3  # breaks ties of a vote
-
-
-class Probes(eqx.Module):
-    """What one training reports, and its tests."""
-
-    test_loss: Float[Array, "step"] = probe("loss on held-out prompts", r"\ell")
-    attention: Float[Array, "step k type"] = probe("attention on a type of columns")
-    attention_map: Float[Array, "k column"] = probe("attention")
-    cot_error: Float[Array, "setting l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
-    cot_final: Float[Array, "setting l_test"] = probe("CoT error of the last step")
-    icl_error: Float[Array, "setting l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
-    icl_from: Float[Array, "setting l_test start"] = probe("ICL error by input")
-    icl_blind: Float[Array, "setting l_test"] = probe("ICL error, output rows of W set to zero")
-    tau: Float[Array, "setting"] = probe("trajectory probability", r"\tau^f")
-    rho: Float[Array, "setting"] = probe("primacy", r"\rho^f")
-    tau_io: Float[Array, "setting"] = probe("input-output probability", r"\tau_o^f")
-    rho_io: Float[Array, "setting"] = probe("primacy end to end", r"\rho_o^f")
-    infeasible: Float[Array, "setting"] = probe("inputs for which Condition 7.3.2 fails")
-    own_input: Float[Array, ""] = probe("score of the query's own input pattern", "w_1")
-    own_output: Float[Array, ""] = probe("score of the query's input as an output", "w_2")
-    own_step: Float[Array, ""] = probe("score of the query's own step")
-    alpha_test: Float[Array, "setting"] = probe("examples with the query's input", r"\alpha'")
-    stopped_at: Int[Array, ""] = probe("training steps until the loss is reached", "T")
-    step: Int[Array, "step"] = probe("training step", "t")
-    l_test: Int[Array, "l_test"] = probe("examples in the prompt", r"l_{\mathrm{ts}}")
-
-
-class VoteProbes(eqx.Module):
-    """What the vote reports: the tests alone."""
-
-    cot_error: Float[Array, "setting l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
-    cot_final: Float[Array, "setting l_test"] = probe("CoT error of the last step")
-    icl_error: Float[Array, "setting l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
-    icl_from: Float[Array, "setting l_test start"] = probe("ICL error by input")
-    icl_blind: Float[Array, "setting l_test"] = probe("ICL error, output rows of W set to zero")
-    tau: Float[Array, "setting"] = probe("trajectory probability", r"\tau^f")
-    rho: Float[Array, "setting"] = probe("primacy", r"\rho^f")
-    tau_io: Float[Array, "setting"] = probe("input-output probability", r"\tau_o^f")
-    rho_io: Float[Array, "setting"] = probe("primacy end to end", r"\rho_o^f")
-    infeasible: Float[Array, "setting"] = probe("inputs for which Condition 7.3.2 fails")
-    alpha_test: Float[Array, "setting"] = probe("examples with the query's input", r"\alpha'")
-    l_test: Int[Array, "l_test"] = probe("examples in the prompt", r"l_{\mathrm{ts}}")
 
 
 # ----------------------------------------------------------------------- test prompts
@@ -93,9 +34,7 @@ def lengths(longest: int) -> Int[Array, "l_test"]:
     return jnp.asarray(2 ** np.arange(1, int(np.log2(longest)) + 1), jnp.int32)
 
 
-def span_patterns(
-    key: Key[Array, ""], m: int, n_patterns: int, dim: int
-) -> Float[Array, "m d"]:
+def span_patterns(key: Key[Array, ""], m: int, n_patterns: int, dim: int) -> Float[Array, "m d"]:
     r"""Orthonormal test patterns $\mu'_j$, uniform in the span of the training patterns (7.19)."""
     rows = orthonormal(stream(key, "test/patterns"), m, n_patterns)
     return jnp.pad(rows, ((0, 0), (0, dim - n_patterns)))
@@ -138,6 +77,11 @@ class Batch(NamedTuple):
     y: Int[Array, "*S N L y"]
     truth: Int[Array, "*S N y"]
     tie: Float[Array, "N L K"]  # the same for all settings, like the chances behind `y`
+
+
+def ring_chain(first: np.ndarray, k: int, m: int) -> Int[np.ndarray, "L y"]:
+    """Correct chains from some inputs, for the task that moves on by 1, 2, 3, ... of m patterns."""
+    return (np.asarray(first)[:, None] + shifts(k)[None, :]) % m
 
 
 def chain(task: Int[Array, "K m"], start: Int[Array, ""]) -> Int[Array, "y"]:
@@ -342,114 +286,3 @@ def measure(
         return jax.lax.map(of_length, l_test)
 
     return jax.lax.map(of_setting, (batch.y, batch.truth))
-
-
-def realised(tests: Tests) -> dict[str, Float[Array, "S"]]:
-    """What the matrices are, whatever was asked for; means over tasks."""
-
-    def each(task: Int[Array, "K m"], a: Float[Array, "K m m"]) -> dict[str, Array]:
-        return dict(
-            tau=theory.tau(a, task),
-            rho=theory.primacy(a, task),
-            tau_io=theory.tau_io(a),
-            rho_io=theory.primacy_io(a),
-            infeasible=jnp.mean(~theory.feasible_inputs(a, task), dtype=a.dtype),
-        )
-
-    found = jax.vmap(jax.vmap(each))(tests.task, tests.transitions)
-    return {"alpha_test": tests.alpha_test, **{n: v.mean(axis=1) for n, v in found.items()}}
-
-
-# -------------------------------------------------------------------------- simulators
-
-
-def shown_prompt(k: int, m: int) -> tuple[Int[Array, "L y"], Int[Array, "y"]]:
-    """Figure 7.2: examples of the task that moves on by 1, 2, 3, ..., and the query's true chain.
-
-    The fourth goes wrong in its first step; the fifth gets onto the query's chain by a mistake.
-    """
-    z = shifts(k)
-    off, onto = np.append(0, z[1:] + 1), np.append(5, z[1:])
-    y = np.stack([z, z + 4, z, off, onto, z + 8]) % m
-    return jnp.asarray(y, jnp.int32), jnp.asarray(z % m, jnp.int32)
-
-
-def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, part: Any) -> Probes:
-    """Training in some coordinates, and its tests in all of them."""
-    tests = suite_of(cfg, key) if data is None else data
-    k, m = tests.task.shape[2:]
-    if k != cfg.n_steps:
-        raise InputError(f"the matrices have {k} steps, not n_steps = {cfg.n_steps}.")
-    mu = span_patterns(key, m, cfg.n_patterns, cfg.dim)
-    n, longest = cfg.test_samples, cfg.examples_test
-    batch, l_test = draw_batch(key, tests, n, longest), lengths(longest)
-    noise = noise_of(stream(key, "test/noise"), (longest, n, k + 1), mu, cfg.noise)
-    noise = jnp.moveaxis(noise, 0, 1)
-    held_out = draw_prompts(cfg, stream(key, "test/held_out"), cfg.held_out)
-    start = initial_weights(cfg, key)
-    shown, chain_shown = shown_prompt(k, m)
-    used = jnp.arange(noise.shape[1], dtype=jnp.int32) < cfg.examples
-
-    def whole(w: Float[Array, "D Q"]) -> Float[Array, "D D"]:
-        return start.at[part].set(w)
-
-    def along(w: Float[Array, "D Q"]) -> dict[str, Array]:
-        queries = query_scores(cfg, whole(w), mu)
-
-        def one(y: Array, noise: Array, z: Array) -> Array:
-            return attention(queries, network_scores(queries, mu, y, noise), y, used, z)[1]
-
-        by_type = jax.vmap(one)(batch.y[0], noise, batch.truth[0])
-        return dict(test_loss=loss_of(cfg, room, w, held_out), attention=by_type.mean(axis=0))
-
-    trace = train(cfg, key, room, start[part], probe=along)
-
-    def at_end(w: Float[Array, "D Q"]) -> dict[str, Array]:
-        queries = query_scores(cfg, whole(w), mu)
-        scores_of = partial(network_scores, queries, mu)
-        scores = scores_of(shown, noise[0][np.arange(len(shown)) % noise.shape[1]])
-        looks, _ = attention(queries, scores, shown, jnp.ones(len(shown), bool), chain_shown)
-        found = measure(queries, scores_of, batch, noise, l_test)
-        return dict(**found, attention_map=looks[:, : shown[:, 1:].size], **summary(cfg, w))
-
-    return Probes(
-        **trace.probes,
-        **by_lane(at_end, trace.last),
-        **realised(tests),
-        stopped_at=trace.stopped_at,
-        step=trace.step,
-        l_test=l_test,
-    )
-
-
-def summary(cfg: Config, w: Float[Array, "D Q"]) -> dict[str, Float[Array, ""]]:
-    """The three numbers that describe a trained W: means of diagonals of its blocks."""
-    m, k = cfg.n_patterns, cfg.n_steps
-    outputs = w[-m:] if len(w) == 2 * m + k else w[cfg.dim :][:m]
-    return dict(
-        own_input=jnp.diagonal(w[:m, :m]).mean(),
-        own_output=jnp.diagonal(outputs[:, :m]).mean(),
-        own_step=jnp.diagonal(w[m : m + k, m : m + k]).mean(),
-    )
-
-
-def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
-    """Training in the coordinates that a gradient reaches: the same weights, for less work."""
-    full(cfg)  # says what does not fit
-    return report(cfg, key, data, reduced(cfg), trained_part(cfg))
-
-
-def simulate_full(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
-    """Training of all $2d \\times 2d$ weights, as written."""
-    return report(cfg, key, data, full(cfg), (slice(None), slice(None)))
-
-
-def simulate_vote(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> VoteProbes:
-    """No network: the plurality among matched columns, on the prompts of the other simulators."""
-    tests = suite_of(cfg, key) if data is None else data
-    k, m = tests.task.shape[2:]
-    batch = draw_batch(key, tests, cfg.test_samples, cfg.examples_test)
-    l_test = lengths(cfg.examples_test)
-    scores_of = partial(vote_scores, m)
-    found = measure(silent_queries(k, m), scores_of, batch, batch.tie, l_test)
-    return VoteProbes(**found, **realised(tests), l_test=l_test)

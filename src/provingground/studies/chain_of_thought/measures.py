@@ -14,6 +14,7 @@ from provingground.study import Estimate
 from . import suites, theory
 from .inference import TYPES
 from .model import Config
+from .span import MATCHED_EXAMPLES, OTHERS
 
 LEVEL = 0.05  # the error at which examples are enough
 MATCHED, SAME_STEP, SAME_PATTERN, NEITHER = range(4)
@@ -250,3 +251,80 @@ def straightness(by: str) -> Callable[[xr.Dataset], Estimate]:
         return stats.jackknife(lambda t: xr.corr(t.mean("seed"), t[by], dim=by) ** 2, times(ds))
 
     return measure
+
+
+# ------------------------------------------------------------------------ leaning patterns
+
+
+def predicted_attention(ds: xr.Dataset) -> xr.DataArray:
+    """Attention on the 8 matched of 10 columns, from $w_1$ alone."""
+    m = PLAIN.n_patterns
+    total = ds.mixture.values
+    # Patterns are orthonormal, and the others' sums are zero where the first is uniform; for the
+    # rest their sums average out.
+    gap = ds.own_input * xr.DataArray((m - total**2) / (m - 1), dims="mixture")
+    odds = MATCHED_EXAMPLES / OTHERS * np.exp(gap)
+    return (odds / (1 + odds)).assign_coords(mixture=total)
+
+
+def attention_of(which: int) -> Callable[[xr.Dataset], Estimate]:
+    return lambda ds: stats.mean(ds.span_attention.isel(mixture=which))
+
+
+# -------------------------------------------------------------------------- deeper networks
+
+
+def best_head(ds: xr.Dataset) -> xr.DataArray:
+    """Attention on matched columns of the head that has most of it, by layer."""
+    found = ds.attention.isel(type=MATCHED, drop=True).max("head")
+    return found.assign_coords(layer=1 + np.arange(ds.sizes["layer"])).assign_attrs(
+        ds.attention.attrs
+    )
+
+
+def least_matched(layers: Sequence[int]) -> Callable[[xr.Dataset], Estimate]:
+    """Attention on matched columns at the end, in the worst of some layers (from 1)."""
+
+    def measure(ds: xr.Dataset) -> Estimate:
+        end = best_head(ds).isel(step=-1, drop=True)
+        return stats.worst((stats.mean(end.sel(layer=i)) for i in layers), "low")
+
+    return measure
+
+
+def lead(ds: xr.Dataset) -> Estimate:
+    """By how much matched columns lead over any other type, in the worst layer."""
+    end = ds.attention.isel(step=-1, drop=True)
+    head = end.isel(type=MATCHED).mean("seed").argmax("head")
+    end = end.isel(head=head)
+    return stats.worst(
+        (
+            stats.paired_difference(end.isel(layer=i, type=MATCHED), end.isel(layer=i, type=other))
+            for i in range(end.sizes["layer"])
+            for other in range(end.sizes["type"])
+            if other != MATCHED
+        ),
+        "low",
+    )
+
+
+def rise(ds: xr.Dataset) -> Estimate:
+    """By how much attention on matched columns rises, in the worst layer."""
+    found = best_head(ds)
+    return stats.worst(
+        (
+            stats.paired_difference(
+                found.isel(layer=i, step=-1, drop=True), found.isel(layer=i, step=0, drop=True)
+            )
+            for i in range(found.sizes["layer"])
+        ),
+        "low",
+    )
+
+
+def cost_of_positions(ds: xr.Dataset) -> Estimate:
+    """How much more attention matched columns have with encodings by step, over all layers."""
+    end = best_head(ds).isel(step=-1, drop=True).mean("layer")
+    return stats.paired_difference(
+        end.sel(encoding="by step", drop=True), end.sel(encoding="sinusoidal", drop=True)
+    )
