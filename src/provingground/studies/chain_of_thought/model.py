@@ -94,7 +94,8 @@ class Prompt(NamedTuple):
 
 def matching(cfg: Any) -> Bool[Array, "l"]:
     r"""Which examples start at the query's pattern: exactly $\lceil\alpha l\rceil$ of them."""
-    return jnp.arange(cfg.examples) < jnp.ceil(cfg.alpha * cfg.examples - ROUNDING)
+    count = jnp.ceil(cfg.alpha * cfg.examples - ROUNDING)
+    return jnp.arange(cfg.examples, dtype=jnp.int32) < count.astype(jnp.int32)
 
 
 def prompt_from(cfg: Any, u: Float[Array, "draws"], k: Int[Array, ""]) -> Prompt:

@@ -133,7 +133,7 @@ def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, par
     leaning = stream(key, "test/leaning")
     used = jnp.arange(noise.shape[1], dtype=jnp.int32) < cfg.examples
 
-    def whole(w: Float[Array, "D Q"]) -> Float[Array, "D D"]:
+    def whole(w: Float[Array, "D Q"]) -> Float[Array, "all all"]:
         return start.at[part].set(w)
 
     def along(w: Float[Array, "D Q"]) -> dict[str, Array]:

@@ -45,11 +45,13 @@ class Setting(NamedTuple):
 def feasible_primacy(correct: Any, m: int) -> tuple[float, float]:
     r"""The primacies that exist for given $p_k$ and m patterns.
 
-    One wrong output holds no more than all of $1 - p_k$, so $\rho \ge 2 - 1/p_k$, and no less than
-    its even share, so $\rho \le 1 - (1-p_k)/((m-1)p_k)$. What is asked for outside is not got.
+    One wrong output of step k holds no more than all of $1 - p_k$, so that its primacy is at least
+    $2 - 1/p_k$, and no less than its even share, so that it is at most $1 - (1-p_k)/((m-1)p_k)$.
+    What is asked for outside is not got; the primacy of all steps is that of the worst.
     """
     p = np.asarray(correct, float)
-    return max(0.0, float((2 - 1 / p).max())), float((1 - (1 - p) / ((m - 1) * p)).min())
+    low, high = np.maximum(2 - 1 / p, 0), 1 - (1 - p) / ((m - 1) * p)
+    return float(low.min()), float(high.min())
 
 
 def spread(p: Any, rho: float, alpha_test: float) -> Setting:

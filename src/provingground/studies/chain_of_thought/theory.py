@@ -34,7 +34,7 @@ def composed(task: Any) -> Any:
 
 def tau(a: Any, task: Any) -> Any:
     r"""(7.17): the smallest probability, over inputs, of the whole true chain."""
-    at = np.arange(a.shape[-1])
+    at = np.arange(a.shape[-1], dtype=task.dtype)
     p = a[0][at, task[0]]
     z = task[0]
     for step, f in zip(a[1:], task[1:], strict=True):
@@ -53,7 +53,7 @@ def _primacy(a: Any, best: Any) -> Any:
 
     For outputs other than those only: (7.12) read for the best one itself would force zero.
     """
-    at = np.arange(a.shape[-1])
+    at = np.arange(a.shape[-1], dtype=best.dtype)
     others = a * (best[:, None] != at[None, :]).astype(a.dtype)
     return 1 - (others.max(axis=-1) / a[at, best]).max()
 
@@ -75,7 +75,7 @@ def primacy_io(a: Any) -> Any:
 
 def feasible_inputs(a: Any, task: Any) -> Any:
     """For which inputs the true output is the most probable one end to end."""
-    return k_step(a).argmax(axis=-1) == composed(task)
+    return k_step(a).argmax(axis=-1).astype(task.dtype) == composed(task)
 
 
 def icl_feasible(a: Any, task: Any) -> Any:
