@@ -47,7 +47,7 @@ class DeepConfig:
     examples: int = par(10, "l", "examples in a prompt", low=1)
     n_patterns: int = par(20, "M", "training patterns", low=3)
     n_steps: int = par(2, "K", "reasoning steps", low=2)
-    dim: int = par(30, r"d_{\mathcal{X}}", "pattern dimension", low=5)
+    dim: int = par(30, r"d_{\mathcal{X}}", "pattern dimension", low=20)
     lr: float = par(1e-3, r"\eta", "step size of Adam", low=0)
     batch: int = par(48, "B", "prompts per step", low=1)
     steps: int = par(2000, "T", "training steps", low=1)

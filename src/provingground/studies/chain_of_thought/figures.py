@@ -11,7 +11,7 @@ from provingground import plot, stats
 from . import measures, suites, theory
 from .deep import TOKEN_TYPES
 from .inference import TYPES
-from .span import MATCHED_EXAMPLES, OTHERS
+from .span import MATCHED_SHARE
 
 Draw = Callable[[xr.Dataset], Any]
 
@@ -43,8 +43,8 @@ def draw_condition(ds: xr.Dataset):
     for ax, name in zip(axes, ("condition holds", "condition fails"), strict=True):
         part = measures.at(ds, name)
         plot.curve(ax, part.cot_error, "l_test", label="CoT", log="x")
-        plot.curve(ax, part.icl_error, "l_test", label="ICL")
-        plot.curve(ax, part.icl_blind, "l_test", label="ICL without output rows")
+        plot.curve(ax, part.icl_error, "l_test", label="ICL", log="x")
+        plot.curve(ax, part.icl_blind, "l_test", label="ICL without output rows", log="x")
         limit = float(part.infeasible.mean())
         plot.theory_curve(ax, part.l_test, np.full(part.sizes["l_test"], limit), "inputs that fail")
         ax.set_ylabel("test error")
@@ -109,14 +109,17 @@ def draw_vote(ds: xr.Dataset):
 
 def draw_laws(ds: xr.Dataset):
     """The examples needed, one factor at a time."""
-    fig, axes = plot.figure(1, 3, title="Examples for an error of 0.05: the vote")
+    fig, axes = plot.figure(
+        1, 3, title="Examples for an error of 0.05, by the vote", seeds=ds.sizes["seed"]
+    )
     for ax, by in zip(axes, ("alpha_test", "tau", "rho"), strict=True):
         found = measures.needed(ds, "cot_error", by)
         plot.law(ax, found.points, by, fit=found.law, label="CoT")
         real = measures.sweep(ds, by)
         at = {n: real[n].mean("seed").values for n in ("alpha_test", "tau", "rho") if n != by}
+        at |= {by: real[by].values}
         bound = theory.examples_needed(
-            **{**at, by: real[by].values}, n_patterns=measures.PLAIN.n_patterns
+            at["alpha_test"], at["tau"], at["rho"], measures.PLAIN.n_patterns
         )
         plot.theory_curve(ax, real[by], bound, "(7.20), constant 1")
         ax.set_ylabel("examples needed, $l^*$")
@@ -153,7 +156,8 @@ def draw_example(ds: xr.Dataset):
     part = ds.sel(by=case).isel(setting=0)
     plot.curve(left, part.cot_error, "l_test", label="CoT", log="x")
     for i in range(2):
-        plot.curve(left, part.icl_from.isel(start=i), "l_test", label=f"ICL, input {i + 1}")
+        y = part.icl_from.isel(start=i)
+        plot.curve(left, y, "l_test", label=f"ICL, input {i + 1}", log="x")
     left.set_ylabel(f"test error ({case})")
     b = theory.k_step(suites.EXAMPLE_1)
     names = [r"$\mu'_1$", r"$\mu'_2$"]
@@ -174,8 +178,8 @@ def draw_span(ds: xr.Dataset):
     plot.curve(ax, ds.span_attention, "mixture")
     predicted = measures.predicted_attention(ds).mean("seed")
     plot.theory_curve(ax, ds.mixture, predicted, "from $w_1$ alone")
-    base = MATCHED_EXAMPLES / (MATCHED_EXAMPLES + OTHERS)
-    plot.theory_curve(ax, ds.mixture, np.full(ds.sizes["mixture"], base), "share of the examples")
+    base = np.full(ds.sizes["mixture"], MATCHED_SHARE)
+    plot.theory_curve(ax, ds.mixture, base, "share of the columns")
     return fig
 
 

@@ -14,7 +14,7 @@ from provingground.study import Estimate
 from . import suites, theory
 from .inference import TYPES
 from .model import Config
-from .span import MATCHED_EXAMPLES, OTHERS
+from .span import MATCHED_SHARE
 
 LEVEL = 0.05  # the error at which examples are enough
 MATCHED, SAME_STEP, SAME_PATTERN, NEITHER = range(4)
@@ -219,7 +219,7 @@ def loss_exponent(ds: xr.Dataset) -> Estimate:
     return stats.power_law(in_time(ds.test_loss, lr_of(ds)), "step", window=LATE).slope
 
 
-def recursion(lr: float, steps: int, share: float = 1.0) -> np.ndarray:
+def recursion(lr: float, steps: int, share: int | float = 1) -> np.ndarray:
     """The loss that the recursion of stage two predicts for every step of the default training.
 
     The rate of the gap is divided by `share`.
@@ -257,13 +257,13 @@ def straightness(by: str) -> Callable[[xr.Dataset], Estimate]:
 
 
 def predicted_attention(ds: xr.Dataset) -> xr.DataArray:
-    """Attention on the 8 matched of 10 columns, from $w_1$ alone."""
-    m = PLAIN.n_patterns
-    total = ds.mixture.values
-    # Patterns are orthonormal, and the others' sums are zero where the first is uniform; for the
-    # rest their sums average out.
+    r"""Attention on the matched columns from $w_1$ alone, by `theory.input_score`.
+
+    The sum of the other pattern's coefficients averages out: it is orthogonal to the query's.
+    """
+    m, total = PLAIN.n_patterns, ds.mixture.values
     gap = ds.own_input * xr.DataArray((m - total**2) / (m - 1), dims="mixture")
-    odds = MATCHED_EXAMPLES / OTHERS * np.exp(gap)
+    odds = MATCHED_SHARE / (1 - MATCHED_SHARE) * np.exp(gap)
     return (odds / (1 + odds)).assign_coords(mixture=total)
 
 

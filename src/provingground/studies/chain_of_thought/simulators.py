@@ -1,7 +1,6 @@
-"""What the simulators report: the trained network in two forms, and the vote."""
+"""What the simulators report: the trained network with its tests, and the vote."""
 
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from provingground.errors import InputError
-from provingground.keys import stream
+from provingground.keys import normal, stream
 from provingground.study import probe
 from provingground.train import by_lane
 
@@ -30,7 +29,6 @@ from .inference import (
 )
 from .model import (
     Config,
-    Room,
     draw_prompts,
     full,
     initial_weights,
@@ -116,8 +114,19 @@ def shown_prompt(k: int, m: int) -> tuple[Int[Array, "L y"], Int[Array, "y"]]:
     return jnp.asarray(y, jnp.int32), jnp.asarray(y[0], jnp.int32)
 
 
-def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, part: Any) -> Probes:
-    """Training in some coordinates, and its tests in all of them."""
+def summary(cfg: Config, w: Float[Array, "D D"]) -> dict[str, Float[Array, ""]]:
+    """The three numbers that describe a trained W: means of diagonals of its blocks."""
+    m, k = cfg.n_patterns, cfg.n_steps
+    return dict(
+        own_input=jnp.diagonal(w[:m, :m]).mean(),
+        own_output=jnp.diagonal(w[cfg.dim :][:m, :m]).mean(),
+        own_step=jnp.diagonal(w[m : m + k, m : m + k]).mean(),
+    )
+
+
+def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
+    """Training in the coordinates that a gradient reaches, and tests on all settings."""
+    full(cfg)  # says what does not fit
     tests = suite_of(cfg, key) if data is None else data
     k, m = tests.task.shape[2:]
     if k != cfg.n_steps:
@@ -128,9 +137,9 @@ def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, par
     noise = noise_of(stream(key, "test/noise"), (longest, n, k + 1), mu, cfg.noise)
     noise = jnp.moveaxis(noise, 0, 1)
     held_out = draw_prompts(cfg, stream(key, "test/held_out"), cfg.held_out)
-    start = initial_weights(cfg, key)
+    start, room, part = initial_weights(cfg, key), reduced(cfg), trained_part(cfg)
     shown, chain_shown = shown_prompt(k, m)
-    leaning = stream(key, "test/leaning")
+    leaning = normal(stream(key, "test/leaning"), (2, cfg.n_patterns))
     used = jnp.arange(noise.shape[1], dtype=jnp.int32) < cfg.examples
 
     def whole(w: Float[Array, "D Q"]) -> Float[Array, "all all"]:
@@ -158,7 +167,7 @@ def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, par
             **found,
             **summary(cfg, w),
             attention_map=looks[:, : shown[:, 1:].size],
-            span_attention=matched_by_mixture(cfg, leaning, w, m),
+            span_attention=matched_by_mixture(cfg, w, leaning),
         )
 
     return Probes(
@@ -170,27 +179,6 @@ def report(cfg: Config, key: Key[Array, ""], data: Tests | None, room: Room, par
         l_test=l_test,
         mixture=jnp.asarray(mixtures(cfg.n_patterns), float),
     )
-
-
-def summary(cfg: Config, w: Float[Array, "D D"]) -> dict[str, Float[Array, ""]]:
-    """The three numbers that describe a trained W: means of diagonals of its blocks."""
-    m, k = cfg.n_patterns, cfg.n_steps
-    return dict(
-        own_input=jnp.diagonal(w[:m, :m]).mean(),
-        own_output=jnp.diagonal(w[cfg.dim :][:m, :m]).mean(),
-        own_step=jnp.diagonal(w[m : m + k, m : m + k]).mean(),
-    )
-
-
-def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
-    """Training in the coordinates that a gradient reaches: the same weights, for less work."""
-    full(cfg)  # says what does not fit
-    return report(cfg, key, data, reduced(cfg), trained_part(cfg))
-
-
-def simulate_full(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Probes:
-    """Training of all $2d \\times 2d$ weights, as written."""
-    return report(cfg, key, data, full(cfg), (slice(None), slice(None)))
 
 
 def simulate_vote(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> VoteProbes:

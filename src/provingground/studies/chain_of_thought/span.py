@@ -4,17 +4,13 @@
 uniform mixture no score with itself, so that this is not enough (see `theory.input_score`).
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from provingground.keys import normal
-
-from .inference import attention, network_scores, query_scores, ring_chain
 from .model import Config
 
-MATCHED_EXAMPLES, OTHERS = 8, 2
+MATCHED_SHARE = 0.8  # of the columns of the query's step
 
 
 def mixtures(n_patterns: int) -> np.ndarray:
@@ -22,32 +18,29 @@ def mixtures(n_patterns: int) -> np.ndarray:
     return np.linspace(0, 1, 6) * n_patterns**0.5
 
 
-def leaning_patterns(g: Float[Array, "m M"], total: Float[Array, ""]) -> Float[Array, "m M"]:
-    """Orthonormal patterns from normal numbers; the coefficients of the first sum up to `total`."""
-    e = jnp.full(g.shape[1], g.shape[1] ** -0.5)
-    across = g[0] - (g[0] @ e) * e
-    share = jnp.minimum(total / g.shape[1] ** 0.5, 1.0)
-    first = share * e + jnp.sqrt(1 - share**2) * across / jnp.linalg.norm(across)
-    q, r = jnp.linalg.qr(g.at[0].set(first).T)
-    return (q * jnp.where(jnp.diagonal(r) < 0, -1.0, 1.0)[None, :]).T
+def leaning_pair(
+    g: Float[Array, "two M"], total: Float[Array, "mixture"]
+) -> tuple[Float[Array, "mixture M"], Float[Array, "mixture M"]]:
+    """A unit vector whose entries sum up to `total`, and one orthogonal to it; from two normal."""
+    n = g.shape[1]
+    across = g[0] - g[0].mean()
+    across = across / jnp.linalg.norm(across)
+    share = jnp.minimum(total / n**0.5, 1.0)[:, None]
+    lean = share * n**-0.5 + jnp.sqrt(1 - share**2) * across[None, :]
+    other = g[1][None, :] - (lean @ g[1])[:, None] * lean
+    return lean, other / jnp.linalg.norm(other, axis=1, keepdims=True)
 
 
 def matched_by_mixture(
-    cfg: Config, key: Key[Array, ""], w: Float[Array, "D D"], m: int
+    cfg: Config, w: Float[Array, "D D"], g: Float[Array, "two M"]
 ) -> Float[Array, "mixture"]:
-    """Attention of the first step on matched columns; 8 of 10 examples are matched.
+    r"""Attention of step 1 on matched columns, 0.8 of all of its step, if the query leans.
 
-    The query has the leaning pattern, and so have the matched examples; there is no noise.
+    Matched columns have the query's input, the others an orthogonal one. Outputs are equal, and
+    other steps are left out, so that scores differ by $(\mu - \mu')^\top W\tilde p_{query}$ alone.
     """
-    n, d, k = cfg.n_patterns, cfg.dim, cfg.n_steps
-    g = normal(key, (m, n))
-    first = np.append(np.zeros(MATCHED_EXAMPLES, int), 1 + np.arange(OTHERS) % (m - 1))
-    y = jnp.asarray(ring_chain(first, k, m), jnp.int32)
-
-    def one(total: Float[Array, ""]) -> Float[Array, ""]:
-        mu = jnp.pad(leaning_patterns(g, total), ((0, 0), (0, d - n)))
-        queries = query_scores(cfg, w, mu)
-        scores = network_scores(queries, mu, y, jnp.zeros((*y.shape, d)))
-        return attention(queries, scores, y, jnp.ones(len(y), bool), y[0])[1][0, 0]
-
-    return jax.lax.map(one, jnp.asarray(mixtures(n), g.dtype))
+    m = cfg.n_patterns
+    lean, other = leaning_pair(g, jnp.asarray(mixtures(m), g.dtype))
+    score = lean @ w[:m, :m].T + w[None, :m, m]
+    odds = MATCHED_SHARE / (1 - MATCHED_SHARE) * jnp.exp(jnp.sum((lean - other) * score, axis=1))
+    return odds / (1 + odds)

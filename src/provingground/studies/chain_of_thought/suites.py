@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from provingground.errors import InputError
 from provingground.keys import stream, uniform
 
-from .model import Config, permutation, step_maps
+from .model import Config, inverse, permutation, step_maps
 
 
 class Tests(eqx.Module):
@@ -144,8 +144,9 @@ def partner_wrong(task: Int[Array, "K m"]) -> tuple[Int[Array, "K m"], Int[Array
     now = jnp.arange(m, dtype=jnp.int32)
     partner, wrong, member = np.minimum(np.arange(m) ^ 1, m - 1), [], []
     for f in task:
-        wrong.append(jnp.zeros_like(f).at[now].set(f[now[partner]]))
-        member.append(jnp.zeros_like(f).at[now].set(jnp.arange(m, dtype=jnp.int32) % 2))
+        origin = inverse(now)  # the first input from which a pattern is reached
+        wrong.append(f[now[partner][origin]])
+        member.append(origin % 2)
         now = f[now]
     return jnp.stack(wrong), jnp.stack(member)
 

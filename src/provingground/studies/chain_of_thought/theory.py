@@ -11,6 +11,7 @@ import numpy as np
 
 from provingground.study import Condition, Prediction
 
+from .deep import DeepConfig
 from .model import Config
 
 # -------------------------------------------------------- what the examples are (7.3.2)
@@ -187,37 +188,37 @@ def input_score(own: Any, n_patterns: int, first: Any, second: Any) -> Any:
 # ------------------------------------------------------------------------------ theory
 
 
-def conditions(cfg: Config, eps: float) -> tuple[Condition, ...]:
-    """Theorem 3, (i) to (iii), and that patterns and encodings fit."""
-    m, alpha = cfg.n_patterns, cfg.alpha
-    log_m = math.log(m)
+def room(cfg: Config | DeepConfig) -> tuple[Condition, ...]:
+    """What data and tests ask for: that patterns and encodings fit, and small noise."""
+    taken = cfg.n_patterns + cfg.n_steps
     return (
-        Condition(
-            "(7.14) examples", cfg.examples, ">=", 1 / alpha if alpha else math.inf, "l ≥ 1/α"
-        ),
-        Condition(
-            "(7.15) steps", cfg.steps, ">=", sum(training_stages(cfg, eps)), "T ≥ T₁ + T₂ + T₃"
-        ),
-        Condition("(iii) batch", cfg.batch, ">=", max(eps**-2, m) * log_m, "B ≥ max(ε⁻², M) log M"),
-        Condition("(iii) step size", cfg.lr, "<=", 1.0, "η < 1"),
-        Condition("α below 1", alpha, "<=", 0.9, "α ≤ 1 - c, with c = 0.1"),
-        Condition("room", m + cfg.n_steps, "<=", cfg.dim, "M + K ≤ d"),
+        Condition("room", taken, "<=", cfg.dim, "M + K ≤ d"),
+        Condition("test patterns", cfg.n_patterns_test, "<=", cfg.n_patterns, "M' ≤ M"),
         Condition("noise", cfg.noise, "<=", math.sqrt(0.5), "‖δ‖ ≤ √2/2, (7.11)"),
     )
 
 
-def theory(cfg: Config) -> Prediction:
-    """What Theorem 3 says about a training, and Theorem 4 about the default test."""
-    eps = cfg.eps or 0.01
-    stages = training_stages(cfg, eps)
-    others = cfg.n_patterns - 1
-    return Prediction(
-        conditions(cfg, eps),
-        {
-            "stage_one": stages[0],
-            "stage_two": stages[1],
-            "stage_three": stages[2],
-            "examples_needed": float(examples_needed(0.8, 0.5, 0.8, cfg.n_patterns)),
-            "gap_rate": float(stage_two_rate(cfg.lr, others + 1)),
-        },
+def conditions(cfg: Config, eps: float) -> tuple[Condition, ...]:
+    """Theorem 3, (i) to (iii)."""
+    m, alpha = cfg.n_patterns, cfg.alpha
+    least = 1 / alpha if alpha else math.inf
+    batch = max(eps**-2, m) * math.log(m)
+    return (
+        Condition("(7.14) examples", cfg.examples, ">=", least, "l ≥ 1/α"),
+        Condition("(7.15) steps", cfg.steps, ">=", sum(training_stages(cfg, eps)), "T ≥ T₁+T₂+T₃"),
+        Condition("(iii) batch", cfg.batch, ">=", batch, "B ≥ max(ε⁻², M) log M"),
+        Condition("(iii) step size", cfg.lr, "<=", 1.0, "η < 1"),
+        Condition("matching", alpha, "<=", 0.9, "α ≤ 1 - c, with c = 0.1"),
     )
+
+
+def theory(cfg: Config | DeepConfig) -> Prediction:
+    """What Theorem 3 says about a training, and Theorem 4 about the default test."""
+    needed = {"examples_needed": float(examples_needed(0.8, 0.5, 0.8, cfg.n_patterns))}
+    if isinstance(cfg, DeepConfig):  # the theorems are about one layer
+        return Prediction(room(cfg), needed)
+    eps = cfg.eps or 0.01
+    names = ("stage_one", "stage_two", "stage_three")
+    stages = dict(zip(names, training_stages(cfg, eps), strict=True))
+    rate = {"gap_rate": float(stage_two_rate(cfg.lr, cfg.n_patterns))}
+    return Prediction((*conditions(cfg, eps), *room(cfg)), needed | stages | rate)
