@@ -268,13 +268,13 @@ VOTE = Experiment(
 )
 
 
-def law(name: str, by: str, words: str, within: tuple[float, float], source: str) -> Claim:
+def law(name: str, by: str, words: str, within: tuple[float, float], **more: Any) -> Claim:
     return Claim(
         name,
         f"the examples needed by CoT depend on {words} with this exponent",
         measure=measures.exponent("cot_error", by),
         within=within,
-        source=source,
+        **more,
     )
 
 
@@ -287,9 +287,16 @@ LAWS = Experiment(
     seeds=16,
     quick={"examples_test": 256, "test_samples": 160, "seeds": 6},
     claims=(
-        law("alpha", "alpha_test", "α'", (-1.2, -0.8), "counting matched examples"),
-        law("tau", "tau", "τ, at equal ρ,", (-1.5, -0.6), "counting matched examples"),
-        law("rho", "rho", "ρ, errors in step 1,", (-2.5, -1.8), "(7.20)"),
+        law("alpha", "alpha_test", "α'", (-1.2, -0.8), source="counting matched examples"),
+        law(
+            "tau",
+            "tau",
+            "τ, at equal ρ,",
+            (-1.5, -0.6),
+            source="counting matched examples",
+            scale="paper",
+        ),
+        law("rho", "rho", "ρ, errors in step 1,", (-2.5, -1.8), source="(7.20)"),
         Claim(
             "alpha_bound",
             "the examples needed grow as 1/α'^2 (exponent)",

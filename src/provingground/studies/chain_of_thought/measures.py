@@ -292,6 +292,11 @@ def least_matched(layers: Sequence[int]) -> Callable[[xr.Dataset], Estimate]:
     return measure
 
 
+def mean_matched(layers: Sequence[int]) -> Callable[[xr.Dataset], Estimate]:
+    """Attention on matched columns at the end, in the mean of some layers."""
+    return lambda ds: stats.mean(best_head(ds).isel(step=-1).sel(layer=list(layers)))
+
+
 def lead(ds: xr.Dataset) -> Estimate:
     """By how much matched columns lead over any other type, in the worst layer."""
     end = ds.attention.isel(step=-1, drop=True)

@@ -140,7 +140,7 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Pro
     start, room, part = initial_weights(cfg, key), reduced(cfg), trained_part(cfg)
     shown, chain_shown = shown_prompt(k, m)
     leaning = normal(stream(key, "test/leaning"), (2, cfg.n_patterns))
-    used = jnp.arange(noise.shape[1], dtype=jnp.int32) < cfg.examples
+    some = slice(0, cfg.examples)  # along training, prompts are as long as in training
 
     def whole(w: Float[Array, "D Q"]) -> Float[Array, "all all"]:
         return start.at[part].set(w)
@@ -149,9 +149,10 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Pro
         queries = query_scores(cfg, whole(w), mu)
 
         def one(y: Array, noise: Array, z: Array) -> Array:
-            return attention(queries, network_scores(queries, mu, y, noise), y, used, z)[1]
+            scores = network_scores(queries, mu, y, noise)
+            return attention(queries, scores, y, jnp.ones(len(y), bool), z)[1]
 
-        by_type = jax.vmap(one)(batch.y[0], noise, batch.truth[0])
+        by_type = jax.vmap(one)(batch.y[0, :, some], noise[:, some], batch.truth[0])
         return dict(test_loss=loss_of(cfg, room, w, held_out), attention=by_type.mean(axis=0))
 
     trace = train(cfg, key, room, start[part], probe=along)
