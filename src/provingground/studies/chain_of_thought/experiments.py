@@ -51,7 +51,9 @@ FIG7_3B = Experiment(
     "fig7_3b",
     says="CoT error against the number of examples, for several trajectory probabilities.",
     claims=(ordered("cot_error", "tau", "τ", "Figure 7.3(b), Theorem 4", (2, 4, 8)),),
-    figure=figures.draw_errors("cot_error", "tau", "CoT error by trajectory probability"),
+    figure=figures.draw_errors(
+        "cot_error", "tau", "CoT error by trajectory probability (primacy grows, too)"
+    ),
     **TRAINED,
 )
 
@@ -66,6 +68,7 @@ FIG7_3C = Experiment(
             measure=measures.exponent("cot_error", "rho", (0.3, 1.0)),
             within=(-2.5, -1.8),
             source="(7.20)",
+            scale="paper",
         ),
     ),
     figure=figures.draw_errors("cot_error", "rho", "CoT error by primacy", (0.3, 1.0)),
@@ -83,6 +86,7 @@ FIG7_4A = Experiment(
             measure=measures.exponent("icl_error", "alpha_test"),
             within=(-1.2, -0.8),
             source="counting matched examples; (7.22) allows -2",
+            scale="paper",
         ),
         Claim(
             "cot_is_better",
@@ -109,7 +113,9 @@ FIG7_4B = Experiment(
             source="Remark 5",
         ),
     ),
-    figure=figures.draw_errors("icl_error", "tau_io", "ICL error by input-output probability"),
+    figure=figures.draw_errors(
+        "icl_error", "tau_io", "ICL error by input-output probability (primacy grows, too)"
+    ),
     **TRAINED,
 )
 
@@ -124,6 +130,7 @@ FIG7_4C = Experiment(
             measure=measures.exponent("icl_error", "rho_io", (0.3, 1.0)),
             within=(-2.5, -1.8),
             source="(7.22)",
+            scale="paper",
         ),
     ),
     figure=figures.draw_errors("icl_error", "rho_io", "ICL error by primacy", (0.3, 1.0)),

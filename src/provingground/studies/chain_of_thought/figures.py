@@ -58,7 +58,7 @@ def draw_map(ds: xr.Dataset):
     k = ds.sizes["k"]
     fig, (ax,) = plot.figure(title="Attention of each reasoning step", width=7.0, height=1.9)
     p = ds.attention_map.assign_coords(column=np.arange(ds.sizes["column"]), k=np.arange(1, k + 1))
-    p.column.attrs = {"long_name": "example . step of the column"}
+    p.column.attrs = {"long_name": "example.step of the column"}
     p.k.attrs = {"long_name": "step of the query", "symbol": "k"}
     names = [f"{i // k + 1}.{i % k + 1}" for i in range(ds.sizes["column"])]
     plot.attention_map(ax, p, rows=[str(i + 1) for i in range(k)], cols=names)
@@ -139,11 +139,11 @@ def draw_loss(ds: xr.Dataset):
     return fig
 
 
-def draw_times(by: str, title: str, bound: float) -> Draw:
+def draw_times(by: str, title: str, bound: float, window: Any = None) -> Draw:
     def draw(ds: xr.Dataset):
         fig, (ax,) = plot.figure(title=title)
         y = measures.times(ds)
-        plot.law(ax, y, by, fit=stats.power_law(y, by), predicted=bound)
+        plot.law(ax, y, by, fit=stats.power_law(y, by, window), predicted=bound)
         return fig
 
     return draw

@@ -156,7 +156,7 @@ def in_time(y: xr.DataArray, lr: float) -> xr.DataArray:
     r"""The same measurement over $\eta t$, from the first step on."""
     y = y.isel(step=slice(1, None))
     y = y.assign_coords(step=y.step * lr)
-    y.step.attrs = {"long_name": "training time", "symbol": r"\eta t"}
+    y.step.attrs = {"long_name": "training time", "symbol": r"(\eta t)"}
     return y
 
 
@@ -240,8 +240,8 @@ def times(ds: xr.Dataset) -> xr.DataArray:
     return ds.stopped_at.astype(float).assign_attrs(ds.stopped_at.attrs)
 
 
-def time_exponent(by: str) -> Callable[[xr.Dataset], Estimate]:
-    return lambda ds: stats.power_law(times(ds), by).slope
+def time_exponent(by: str, window: Any = None) -> Callable[[xr.Dataset], Estimate]:
+    return lambda ds: stats.power_law(times(ds), by, window).slope
 
 
 def straightness(by: str) -> Callable[[xr.Dataset], Estimate]:

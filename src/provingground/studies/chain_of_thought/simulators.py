@@ -139,7 +139,7 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Pro
     held_out = draw_prompts(cfg, stream(key, "test/held_out"), cfg.held_out)
     start, room, part = initial_weights(cfg, key), reduced(cfg), trained_part(cfg)
     shown, chain_shown = shown_prompt(k, m)
-    leaning = normal(stream(key, "test/leaning"), (2, cfg.n_patterns))
+    leaning = normal(stream(key, "test/leaning"), (16, 2, cfg.n_patterns))
     some = slice(0, cfg.examples)  # along training, prompts are as long as in training
 
     def whole(w: Float[Array, "D Q"]) -> Float[Array, "all all"]:

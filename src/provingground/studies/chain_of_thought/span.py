@@ -4,6 +4,7 @@
 uniform mixture no score with itself, so that this is not enough (see `theory.input_score`).
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -32,15 +33,18 @@ def leaning_pair(
 
 
 def matched_by_mixture(
-    cfg: Config, w: Float[Array, "D D"], g: Float[Array, "two M"]
+    cfg: Config, w: Float[Array, "D D"], g: Float[Array, "n two M"]
 ) -> Float[Array, "mixture"]:
     r"""Attention of step 1 on matched columns, 0.8 of all of its step, if the query leans.
 
     Matched columns have the query's input, the others an orthogonal one. Outputs are equal, and
     other steps are left out, so that scores differ by $(\mu - \mu')^\top W\tilde p_{query}$ alone.
+    The mean over several pairs.
     """
     m = cfg.n_patterns
-    lean, other = leaning_pair(g, jnp.asarray(mixtures(m), g.dtype))
-    score = lean @ w[:m, :m].T + w[None, :m, m]
-    odds = MATCHED_SHARE / (1 - MATCHED_SHARE) * jnp.exp(jnp.sum((lean - other) * score, axis=1))
-    return odds / (1 + odds)
+    total = jnp.asarray(mixtures(m), g.dtype)
+    lean, other = jax.vmap(lambda g: leaning_pair(g, total))(g)
+    score = jnp.einsum("ab,nsb->nsa", w[:m, :m], lean) + w[None, None, :m, m]
+    gap = jnp.sum((lean - other) * score, axis=-1)
+    odds = MATCHED_SHARE / (1 - MATCHED_SHARE) * jnp.exp(gap)
+    return jnp.mean(odds / (1 + odds), axis=0)
