@@ -10,6 +10,7 @@ STUDIES = (
     "vision_transformer",
     "graph_transformer",
     "in_context_learning",
+    "chain_of_thought",
     "syntax_semantics",
     "curse_of_attention",
 )

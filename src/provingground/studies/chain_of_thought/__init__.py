@@ -1,0 +1,26 @@
+"""Training nonlinear transformers for chain-of-thought inference."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .deep import DeepConfig, DeepProbes, simulate_deep
+from .model import Config, TrainingProbes, simulate_full, simulate_training
+from .simulators import Probes, VoteProbes, simulate, simulate_vote
+
+STUDY = Study(
+    name="chain_of_thought",
+    title="Chain-of-thought inference of a one-layer transformer",
+    cite="H. Li, M. Wang, S. Lu, X. Cui, P.-Y. Chen, Training nonlinear transformers for "
+    "chain-of-thought inference: a theoretical generalization analysis, arXiv:2410.02167, 2024",
+    simulators={
+        "reduced": Simulator(Config, simulate, Probes, says="trained coordinates of W alone"),
+        "plurality": Simulator(
+            Config, simulate_vote, VoteProbes, says="no network: a vote of the matched columns"
+        ),
+        "training": Simulator(Config, simulate_training, TrainingProbes, says="without tests"),
+        "full": Simulator(Config, simulate_full, TrainingProbes, says="all of W, as written"),
+        "deep": Simulator(DeepConfig, simulate_deep, DeepProbes, says="layers and heads, by Adam"),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)

@@ -1,0 +1,520 @@
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from provingground import grid
+from provingground.errors import InputError
+from provingground.keys import normal, seed_key, stream, uniform
+from provingground.studies.chain_of_thought import (
+    deep,
+    inference,
+    model,
+    simulators,
+    suites,
+    theory,
+)
+from provingground.studies.chain_of_thought.model import Config
+from provingground.studies.chain_of_thought.span import leaning_pair, mixtures
+
+TINY: dict[str, Any] = dict(
+    dim=20, n_patterns=5, n_steps=3, examples=4, batch=6, steps=12, record=3, held_out=8, lr=3.0,
+    n_patterns_test=4, examples_test=4, test_samples=8, test_tasks=2, suite="default", init_std=0.3,
+)  # fmt: skip
+
+
+def jit(function, **options):
+    return jax.jit(
+        function, compiler_options={"xla_backend_optimization_level": 0}, **options
+    )  # compiles fast
+
+
+@pytest.fixture
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+def tiny(**changes):
+    return grid.typed(Config(**(TINY | changes)), "float64")
+
+
+KEY = seed_key("chain_of_thought", 0)
+
+# --------------------------------------------------------------------------- training
+
+
+def test_training_in_reduced_coordinates_is_training_in_full(double):
+    """The same W; and all probes are functions of that."""
+    cfg = tiny()
+    start, part = model.initial_weights(cfg, KEY), model.trained_part(cfg)
+    m, k, d = cfg.n_patterns, cfg.n_steps, cfg.dim
+    assert start[part].shape == (2 * m + k, m + k)
+
+    @partial(jit, static_argnums=1)
+    def trained(cfg, room, w):
+        return model.train(cfg, KEY, room, w).last
+
+    whole = trained(cfg, model.full(cfg), start)
+    inside = start.at[part].set(trained(cfg, model.reduced(cfg), start[part]))
+    np.testing.assert_allclose(inside, whole, rtol=1e-12, atol=1e-13)
+
+    change = np.asarray(whole - start)
+    assert np.abs(change).max() > 0.1
+    never = np.ones(change.shape, bool)
+    never[part] = False
+    assert np.abs(change[never]).max() == 0
+    # Every token has one input, one step and one output: columns of each block keep their sums.
+    for rows in (slice(0, m), slice(m, m + k), slice(d, d + m)):
+        np.testing.assert_allclose(change[rows].sum(axis=0), 0, atol=1e-12)
+
+
+def test_training_stops_at_the_loss(double):
+    train = jit(model.simulate_training)
+    whole = train(tiny(), KEY).test_loss
+    probes = train(tiny(eps=float(whole.mean())), KEY)
+    assert int(probes.stopped_at) < 12
+    assert probes.test_loss[-1] > whole[-1]
+
+
+def one_prompt(cfg, seed, k):
+    u = uniform(seed_key("prompt", seed), (cfg.n_patterns + 1 + cfg.examples,))
+    return model.prompt_from(cfg, u, jnp.array(k, jnp.int32))
+
+
+PROMPT = jit(one_prompt)  # one program for all of hypothesis' examples
+
+
+def test_the_gradient_is_f_66(double):
+    cfg = tiny()
+    room = model.reduced(cfg)
+
+    @jit
+    def graded(w, p):
+        alone = jax.tree.map(lambda x: x[None], p)
+        slope = jax.grad(lambda w: model.loss_of(cfg, room, w, alone))(w)
+        return slope, *model.tokens(cfg, room, p)
+
+    w = normal(KEY, (13, 8))
+    for k in range(3):
+        p = PROMPT(cfg, 3, k)
+        slope, columns, query = (np.asarray(x) for x in graded(w, p))
+        columns, label = columns[np.asarray(p.exists)], np.eye(room.outputs)[int(p.label)]
+        by_hand = theory.grad_w(np.asarray(w), columns, query, label, room.outputs)
+        np.testing.assert_allclose(slope, by_hand, rtol=1e-9, atol=1e-13)
+        assert np.abs(by_hand).max() > 1e-3
+
+
+# ---------------------------------------------------------------------- tasks and prompts
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**31 - 1), st.integers(0, 2), st.floats(0, 1))
+def test_what_a_prompt_says_of_its_columns_is_true(seed, k, alpha):
+    cfg = grid.typed(Config(n_patterns=7, examples=6, alpha=alpha), "float32")
+    p = jax.tree.map(np.asarray, PROMPT(cfg, np.int32(seed), np.int32(k)))
+    columns = np.array([p.inputs, p.outputs, p.step]).reshape(3, 7, 3)
+    inputs, outputs, step = columns
+    assert (step == [0, 1, 2]).all()
+    assert (outputs[:, :-1] == inputs[:, 1:]).all()  # outputs are the next inputs
+    for at in range(3):  # all columns of a step follow one map, which has no fixed point
+        task = dict(zip(inputs[:, at], outputs[:, at], strict=True))
+        assert all(task[i] == o for i, o in zip(inputs[:, at], outputs[:, at], strict=True))
+        assert all(i != o for i, o in task.items())
+    matched = inputs[:-1, 0] == inputs[-1, 0]
+    assert matched.sum() == math.ceil(alpha * 6 - model.ROUNDING)
+    # Maps are permutations, so other examples never meet the query's pattern in its own step.
+    assert ((inputs[:-1] == inputs[-1]) == matched[:, None]).all()
+    assert p.query == inputs[-1, k]
+    assert p.label == outputs[-1, k]
+    assert p.query_step == k
+    assert (p.exists == (np.arange(21) < 18 + k)).all()
+
+
+RANKS = jit(model.permutation)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=7, max_size=7))
+def test_ranks_are_a_permutation_even_with_ties(u):
+    found = RANKS(np.asarray(u, np.float32)).tolist()
+    assert sorted(found) == list(range(7))
+    assert [u[i] for i in np.argsort(found)] == sorted(u)
+
+
+def test_step_maps_move_along_the_ring():
+    ring = np.array([3, 0, 4, 1, 2])
+    maps = np.asarray(model.step_maps(jnp.asarray(ring), 3))
+    for k, f in enumerate(maps):
+        assert (f[ring] == np.roll(ring, -(k + 1))).all()
+
+
+def test_training_prompts_follow_the_step_maps():
+    cfg = Config(n_patterns=7, examples=6)
+
+    @jit
+    def draw(key):
+        u = uniform(key, (7 + 1 + 6,))
+        maps = model.step_maps(model.permutation(u[:7]), 3)
+        return model.prompt_from(cfg, u, jnp.array(1, jnp.int32)), maps
+
+    p, maps = jax.tree.map(np.asarray, draw(KEY))
+    assert (maps[p.step, p.inputs] == p.outputs).all()
+
+
+# ------------------------------------------------------------------------------- tests
+
+
+def test_test_patterns_are_new_and_in_the_span(double):
+    mu = np.asarray(jit(lambda key: inference.span_patterns(key, 4, 5, 9))(KEY))
+    np.testing.assert_allclose(mu @ mu.T, np.eye(4), atol=1e-12)
+    assert (mu[:, 5:] == 0).all()
+    assert np.abs(mu).max() < 0.999  # none is a training pattern, so no task is a training task
+    g = jit(lambda mu: inference.noise_of(seed_key("noise", 0), (50,), mu, 0.2))(jnp.asarray(mu))
+    np.testing.assert_allclose(np.asarray(g) @ mu.T, 0, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(g, axis=1), 0.2)
+
+
+def test_tests_of_one_seed_have_several_tasks_the_same_for_every_setting():
+    task = np.asarray(jit(lambda key: suites.suite_of(Config(test_tasks=6), key).task)(KEY))
+    assert len({t.tobytes() for t in task[0]}) == 6
+    assert (task == task[:1]).all()  # so that comparisons are paired
+
+
+def test_example_1():
+    a, f = suites.EXAMPLE_1, suites.EXAMPLE_1_TASK
+    np.testing.assert_allclose(theory.k_step(a), [[0.56, 0.44], [0.64, 0.36]], atol=1e-12)
+    assert theory.tau(a, f) == pytest.approx(0.36, abs=1e-12)
+    assert theory.tau_io(a) == pytest.approx(0.56, abs=1e-12)
+    assert theory.primacy(a, f) == pytest.approx(1 / 3, abs=1e-12)
+    assert theory.primacy_io(a) == pytest.approx(1 - 0.44 / 0.56, abs=1e-12)
+    assert theory.composed(f).tolist() == [1, 0]
+    assert theory.feasible_inputs(a, f).tolist() == [False, True]
+    assert not theory.icl_feasible(a, f)
+
+
+@pytest.mark.parametrize("suite", ["figures", "laws"])
+def test_realised_matrices_are_what_was_asked_for_where_that_exists(double, suite):
+    cfg = Config(suite=suite)
+    tests = jit(lambda key: suites.suite_of(cfg, key))(KEY)
+    names = suites.settings(cfg)
+    found = {n: np.asarray(v) for n, v in jit(simulators.realised)(tests).items()}
+    np.testing.assert_allclose(tests.transitions.sum(axis=-1), 1, atol=1e-12)
+    assert float(tests.transitions.min()) >= 0
+    for i, name in enumerate(names):
+        what, _, value = name.partition("=")
+        if not value:
+            continue
+        p = names[name].correct[:, 0]
+        low, high = suites.feasible_primacy(p, 10)
+        asked = float(value) if what == "rho" else 0.5 if suite == "laws" and what == "tau" else 0.8
+        assert found["rho"][i] == pytest.approx(np.clip(asked, low, high), abs=1e-9)
+        assert found["tau"][i] == pytest.approx(np.prod(p), abs=1e-9)
+        assert found["infeasible"][i] == 0 or suite == "laws"
+    for name, fails in (("condition fails", 0.5), ("condition holds", 0.0)):
+        i = list(names).index(name)
+        assert found["infeasible"][i] == fails
+        assert found["tau_io"][i] == pytest.approx(0.4, abs=0.005)
+        assert found["rho_io"][i] == pytest.approx(0.1, abs=0.02)
+
+
+def test_the_default_setting_is_only_just_feasible():
+    assert suites.feasible_primacy([0.5 ** (1 / 3)] * 3, 10) == pytest.approx(
+        (0.740, 0.971), abs=1e-3
+    )
+    assert suites.feasible_primacy([0.5, 1.0, 1.0], 10) == pytest.approx((0, 8 / 9))
+
+
+def test_examples_go_wrong_as_often_as_the_matrices_say():
+    cfg = Config(suite="figures", test_tasks=1)
+
+    @jit
+    def draw(key):
+        a = suites.suite_of(cfg, key).transitions[-1, 0]
+        u = uniform(stream(key, "u"), (40_000, 5))
+        return inference.draw_examples(u, jnp.array(2, jnp.int32), jnp.array(0.3), a), a
+
+    y, a = (np.asarray(x) for x in draw(KEY))
+    assert (y[:, 0] == 2).mean() == pytest.approx(0.3, abs=0.01)
+    assert {*y[:, 0].tolist()} == set(range(10))
+    for k in range(3):
+        for i in range(10):
+            rows = y[y[:, k] == i]
+            share = np.bincount(rows[:, k + 1], minlength=10) / len(rows)
+            np.testing.assert_allclose(share, a[k, i], atol=5 * 0.5 / math.sqrt(len(rows)))
+
+
+# --------------------------------------------------------------------------- inference
+
+
+@pytest.fixture(scope="module")
+def tested():
+    """Some test prompts with noise, and weights without any structure."""
+    with jax.enable_x64(True):
+        cfg = tiny(examples_test=5, test_samples=6)
+
+        @jit
+        def draw(cfg):
+            mu = inference.span_patterns(KEY, 4, 5, 20)
+            batch = inference.draw_batch(KEY, suites.suite_of(cfg, KEY), 6, 5)
+            noise = inference.noise_of(stream(KEY, "noise"), (6, 5, 4), mu, 0.4)
+            w = 2 * normal(stream(KEY, "w"), (40, 40))
+            queries = inference.query_scores(cfg, w, mu)
+            scores = jax.vmap(partial(inference.network_scores, queries, mu))(batch.y[0], noise)
+            return mu, batch.y[0], batch.truth[0], noise, w, queries, scores
+
+        return cfg, *draw(cfg)
+
+
+def prompt_matrix(cfg, mu, x, v, q):
+    """The prompt of step q as a matrix (7.4), column by column, and its query column."""
+    c = np.eye(cfg.dim)[cfg.n_patterns :]
+    columns = [np.append(e[k] + c[k], e[k + 1]) for e in x for k in range(cfg.n_steps)]
+    columns += [np.append(mu[v[k]] + c[k], mu[v[k + 1]]) for k in range(q)]
+    return np.array(columns), np.append(mu[v[q]] + c[q], np.zeros(cfg.dim))
+
+
+def decoded(w, columns, query, mu):
+    """The network as written (7.2), and greedy decoding (7.5), in numpy."""
+    s = np.exp(columns @ w @ query)
+    s = s / s.sum()
+    f = s @ columns[:, mu.shape[1] :]
+    return int(np.argmin(np.sum((f[None] - mu) ** 2, axis=1))), s
+
+
+def test_the_network_is_the_one_written(tested):
+    cfg, mu, y, truth, noise, w = (np.asarray(x) if i else x for i, x in enumerate(tested[:6]))
+    columns, query = prompt_matrix(cfg, mu, mu[y[0]] + noise[0], truth[0], 1)
+    with jax.enable_x64(True):
+        exists = jnp.ones(len(columns), bool)
+        f, s = model.network(jnp.asarray(w), jnp.asarray(columns), jnp.asarray(query), exists, 20)
+    _, direct = decoded(w, columns, query, mu)
+    np.testing.assert_allclose(s, direct, rtol=1e-9)
+    np.testing.assert_allclose(f, direct @ columns[:, 20:], rtol=1e-9, atol=1e-12)
+
+
+def test_chains_of_thought_are_those_of_the_network_as_written(tested):
+    cfg, mu, y, truth, noise, w, queries, scores = tested
+    every = jnp.ones(5, bool)
+    over = partial(jax.vmap, in_axes=(None, 0, 0, None, 0))
+    with jax.enable_x64(True):
+        start = truth[:, 0]
+        thought = jit(over(inference.chain_of_thought))(queries, scores, y, every, start)
+        looks, _ = jit(over(inference.attention))(queries, scores, y, every, truth)
+        guess = jit(over(inference.in_context))(queries, scores.short, y, every, start)
+    mu, y, truth, noise, w, looks = (np.asarray(x) for x in (mu, y, truth, noise, w, looks))
+    for n in range(6):
+        x, z, v = mu[y[n]] + noise[n], truth[n], [int(truth[n, 0])]
+        for q in range(3):
+            v.append(decoded(w, *prompt_matrix(cfg, mu, x, v, q), mu)[0])
+        assert thought[n].tolist() == v
+        for q in range(3):
+            direct = decoded(w, *prompt_matrix(cfg, mu, x, z, q), mu)[1]
+            np.testing.assert_allclose(looks[n, q, : 15 + q], direct, rtol=1e-9, atol=1e-12)
+            assert np.abs(looks[n, q, 15 + q :]).max() == 0
+        c = np.eye(20)[5:]  # (7.8): input and last output, then columns of zeros with encodings
+        short = [np.append(e[0] + c[0], e[-1]) for e in x]
+        empty = [np.append(c[k], np.zeros(20)) for _ in x for k in (1, 2)]
+        query = np.append(mu[z[0]] + c[0], np.zeros(20))
+        assert int(guess[n]) == decoded(w, np.array(short + empty), query, mu)[0]
+    assert len({tuple(v) for v in np.asarray(thought)[:, 1:].tolist()}) > 2
+
+
+def test_attention_by_type_adds_up_and_knows_matched_columns(tested):
+    _, _, y, truth, _, _, queries, scores = tested
+    with jax.enable_x64(True):
+        y, z, scores = y[1], truth[1], jax.tree.map(lambda x: x[1], scores)
+        found = jit(inference.attention)(queries, scores, y, jnp.arange(5) < 4, z)
+        s, by_type = (np.asarray(x) for x in found)
+    np.testing.assert_allclose(by_type.sum(axis=1), 1, rtol=1e-9)
+    for q in range(3):
+        columns = s[q, :15].reshape(5, 3)
+        assert (columns[4] == 0).all()  # that example does not exist
+        matched = np.asarray(y)[:, q] == int(z[q])
+        np.testing.assert_allclose(by_type[q, 0], columns[matched, q].sum(), rtol=1e-9)
+
+
+def plurality(y, exists, v, q):
+    """Outputs with the most matched columns; all of them where there are none."""
+    matched = exists & (y[:, q] == v)
+    counts = np.bincount(y[matched, q + 1], minlength=10)
+    return set(np.flatnonzero(counts == counts.max())) if matched.any() else set(range(10))
+
+
+def test_perfect_attention_is_a_vote():
+    """Both the vote and a network with very large weights decode a most frequent matched output."""
+    cfg = Config()
+    w = np.zeros((60, 60), np.float32)
+    w[:20, :20] = 40 * (np.eye(20) - 1 / 20)
+    w[20:23, 20:23] = 80 * np.eye(3)
+    exists = np.arange(12) < 9
+
+    @jit
+    def both(w):
+        tests = suites.draw_tests(KEY, [suites.even(3, 0.4, 0.6)], 3, 10, 4)
+        batch = inference.draw_batch(KEY, tests, 60, 12)
+        y, start = batch.y[0], batch.truth[0, :, 0]
+        mu = inference.span_patterns(KEY, 10, 20, 30)
+        queries, silent = inference.query_scores(cfg, w, mu), inference.silent_queries(3, 10)
+        weighed = partial(inference.network_scores, queries, mu, noise=jnp.zeros((12, 4, 30)))
+        voted = jax.vmap(partial(inference.vote_scores, 10))(y, batch.tie)
+        think = jax.vmap(inference.chain_of_thought, in_axes=(None, 0, 0, None, 0))
+        yes = jnp.asarray(exists)
+        return y, (
+            think(silent, voted, y, yes, start),
+            think(queries, jax.vmap(weighed)(y), y, yes, start),
+        )
+
+    y, chains = jax.tree.map(np.asarray, both(jnp.asarray(w)))
+    decided = 0
+    for v in chains:
+        for n, q in np.ndindex(60, 3):
+            allowed = plurality(y[n], exists, v[n, q], q)
+            decided += len(allowed) == 1
+            assert v[n, q + 1] in allowed
+    assert decided > 200
+
+
+def test_the_vote_on_example_1_is_binomial():
+    tests = suites.suite_of(Config(suite="example_1", n_steps=2, n_patterns_test=2), KEY)
+    cfg = grid.typed(
+        Config(n_steps=2, n_patterns_test=2, examples_test=16, test_samples=6000), "float32"
+    )
+    found = jit(simulators.simulate_vote)(cfg, KEY, tests)
+    matched = np.arange(1, 17)
+    for start, p in ((0, 0.44), (1, 0.64)):
+        # One matched column is correct with probability p; ties are drawn.
+        wrong = binom.cdf((matched - 1) // 2, matched, p)
+        tie = np.where(matched % 2 == 0, binom.pmf(matched // 2, matched, p), 0)
+        exact = binom.pmf(matched, 16, 0.8) @ (wrong + tie / 2)
+        # (no matched column at all has probability 1e-11)
+        assert float(found.icl_from[0, -1, start]) == pytest.approx(exact, abs=4 * 0.5 / 3000**0.5)
+    assert float(found.icl_from[0, -1, 0]) > 0.6 > 0.2 > float(found.icl_from[0, -1, 1])
+
+
+def test_matrices_of_one_s_own():
+    """Matrices without errors as data: CoT and ICL succeed as soon as one example matches."""
+    task = np.asarray(model.step_maps(jnp.asarray([2, 0, 1, 3]), 3))
+    tests = suites.Tests(
+        jnp.array([1.0]),
+        jnp.asarray(task)[None, None],
+        jnp.asarray(np.eye(4)[task], jnp.float32)[None, None],
+    )
+    cfg = grid.typed(Config(**TINY), "float32")
+    found = jit(simulators.simulate_vote)(cfg, KEY, tests)
+    for error in (found.cot_error, found.cot_final, found.icl_error):
+        assert (np.asarray(error) == 0).all()
+    assert (found.tau, found.rho, found.tau_io, found.infeasible) == (1, 1, 1, 0)
+    with pytest.raises(InputError, match="3 steps, not n_steps = 2"):
+        simulators.simulate(Config(n_steps=2), KEY, tests)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(InputError, match="do not fit into dim = 22"):
+        simulators.simulate(Config(dim=22), KEY)
+    with pytest.raises(InputError, match="do not fit into dim = 20"):
+        deep.simulate_deep(deep.DeepConfig(dim=20, n_patterns=19), KEY)
+    with pytest.raises(InputError, match="Example 1"):
+        suites.suite_of(Config(suite="example_1"), KEY)
+
+
+# ------------------------------------------------------------------------------- theory
+
+
+def test_the_loss_of_a_share_is_that_of_the_attention_it_assumes():
+    cfg = grid.typed(Config(alpha=0.3, held_out=4000), "float32")
+    gap, room = 2.0, model.reduced(cfg)
+    w = np.zeros((43, 23), np.float32)
+    w[:20, :20] = gap * np.eye(20)
+    w[20:23, 20:] = 40 * np.eye(3)
+    prompts = jit(lambda key: model.draw_prompts(cfg, key, 4000))(KEY)
+    measured = jit(lambda w, p: model.loss_of(cfg, room, w, p))(jnp.asarray(w), prompts)
+    p = theory.matched_share(gap, 0.3)
+    assert float(measured) == pytest.approx(theory.loss_of_share(p, 0.3, 20, 20), rel=0.01)
+
+
+@given(st.floats(0.1, 0.8), st.floats(0.01, 0.5))
+@settings(max_examples=10)
+def test_stage_two_ends_as_one_over_the_square_root_of_time(alpha, rate):
+    steps = 4000
+    rest = 1 - theory.matched_share(theory.stage_two(alpha, rate, steps), alpha)
+    assert rest[0] == pytest.approx(1 - alpha)
+    assert (np.diff(rest) < 0).all()
+    # d(1-p)/dt = -r p^2 (1-p)^3, so that (1-p)^-2 grows by 2r late
+    late = (rest[-1] ** -2 - rest[steps // 2] ** -2) / (rate * steps / 2)
+    assert 2 * (1 - rest[steps // 2]) ** 2 * 0.95 < late < 2.1
+
+
+def test_the_uniform_mixture_has_no_score_with_itself(double):
+    m, w_1 = 6, 3.0
+    block = w_1 * (np.eye(m) - (np.ones((m, m)) - np.eye(m)) / (m - 1))
+    pair = jit(lambda key: leaning_pair(normal(key, (2, m)), jnp.asarray(mixtures(m))))
+    first, second = (np.asarray(x) for x in pair(KEY))
+    np.testing.assert_allclose(first.sum(axis=1), mixtures(m), atol=1e-9)
+    for a, b in zip(first, second, strict=True):
+        assert (a @ a, b @ b, a @ b) == pytest.approx((1, 1, 0), abs=1e-7)
+        for u in (a, b):
+            assert theory.input_score(w_1, m, a, u) == pytest.approx(a @ block @ u)
+    uniform = np.full(m, m**-0.5)
+    assert theory.input_score(w_1, m, uniform, uniform) == pytest.approx(0)
+
+
+def test_theorems_scale_as_they_say():
+    plain, cfg = theory.training_stages(Config(), 0.01), Config(alpha=0.2, lr=5.0, n_patterns=10)
+    other = theory.training_stages(cfg, 0.01)
+    assert [b / a for a, b in zip(plain, other, strict=True)] == pytest.approx([8, 2, 1])
+    assert theory.training_stages(Config(alpha=0.0), 0.1)[0] == math.inf
+    assert theory.examples_needed(0.8, 0.5, 0.8, 20) == pytest.approx(0.32**-2 * math.log(20))
+    assert theory.examples_needed(0.4, 0.25, 0.8, 20) == pytest.approx(0.08**-2 * math.log(20))
+    bounds = theory.logit_growth_bounds(1.0, 0.4, 3, 20, 0.5)
+    assert bounds["stage_two_matched"] == pytest.approx(4 * bounds["stage_two_unmatched"])
+    found = {c.name: c.satisfied for c in theory.theory(Config()).conditions}
+    assert found["(7.14) examples"]
+    assert found["room"]
+    assert not found["(iii) step size"]  # 10, and training is stable all the same
+    assert not found["(iii) batch"]
+
+
+# -------------------------------------------------------------------- deeper networks
+
+SMALL: dict[str, Any] = dict(
+    dim=20, n_patterns=5, examples=3, batch=4, steps=4, record=3, n_patterns_test=4, test_samples=5,
+)  # fmt: skip
+
+
+def test_deeper_networks_train_and_attend():
+    """With the options of Figure F.1; those of Figure 7.7 are the defaults."""
+    options: dict[str, Any] = {"positions": "sinusoidal", "sees_itself": False, "heads": 1}
+    cfg = grid.typed(deep.DeepConfig(**(SMALL | options)), "float32")
+    found = jit(deep.simulate_deep)(cfg, KEY)
+    attention = np.asarray(found.attention)
+    assert attention.shape == (3, 3, 1, 5)
+    np.testing.assert_allclose(attention.sum(axis=-1), 1, rtol=1e-5)
+    assert (attention[..., 4] == 0).all()  # no token sees itself
+    assert np.isfinite(found.test_loss).all()
+    assert (np.diff(found.attention, axis=0) != 0).any()
+
+
+def test_deeper_networks_do_not_see_the_answer():
+    cfg = deep.DeepConfig(**SMALL)
+
+    @jit
+    def draw(key):
+        p = deep.draw_shuffled(cfg, key, 2)
+        x = jax.tree.map(lambda a: a[1], p)  # step 2 of 2 is asked for
+        inputs, outputs = (model.one_hot(i, 20) for i in (x.inputs, x.outputs))
+        return p, x, inputs, deep.sequence(cfg, inputs, outputs, x.exists)
+
+    p, x, inputs, tokens = draw(KEY)
+    assert int(x.query_step) == 1
+    assert int(x.inputs[-1]) == int(x.query)
+    np.testing.assert_array_equal(tokens[-1, 20:], 0)
+    np.testing.assert_array_equal(tokens[-2, 20:], inputs[-1])  # but it sees its own first step
+    matched = np.asarray(p.inputs).reshape(2, 4, 2)[:, :, 0]
+    assert ((matched[:, :-1] == matched[:, -1:]).sum(axis=1) == 2).all()  # 0.4 of 3, rounded up
