@@ -174,9 +174,9 @@ def draw_small(ds: xr.Dataset):
 
 def draw_context(ds: xr.Dataset):
     fig, (left, middle, right) = plot.figure(1, 3, title="Length of the context in training")
-    loss = ds.same_loss.assign_attrs(long_name="hinge loss, tests as training")
+    loss = ds.same_loss.assign_attrs(long_name="loss, tests as training")
     plot.curve(left, loss, "tokens", hue="alpha", log="x")
-    error = ds.test_error.assign_attrs(long_name="error, fixed test prompts")
+    error = ds.test_error.assign_attrs(long_name="error, fixed tests")
     plot.curve(middle, error, "tokens", hue="alpha", log="x")
     middle.set_ylim(-0.02, 0.5)
     found = measures.covered_length(ds)
