@@ -24,10 +24,8 @@ from .model import (
     gradient,
     hessian,
     minimiser,
-    mixture_of,
     present,
-    samples_of,
-    teacher_of,
+    problem,
 )
 from .tensor import TensorConfig, tensor_start
 
@@ -159,8 +157,7 @@ def simulate_descent(
     cfg: DescentConfig, key: Key[Array, ""], data: Mixture | None = None
 ) -> DescentProbes:
     r"""One descent from near the teacher, with $\eta_0 = c/M_2$, against the minimiser."""
-    mixture, w_star = mixture_of(cfg, key, data), teacher_of(cfg, key)
-    drawn = samples_of(cfg, key, mixture, w_star)
+    mixture, w_star, drawn = problem(cfg, key, data)
     d, k, on, exist = *w_star.shape, mask(cfg, "width").astype(float), present(cfg)
     start = local_starts(w_star, normal(stream(key, "init"), (1, d, k)), cfg.eps, exist)
     noise_key = stream(key, "noise")
@@ -203,8 +200,7 @@ def simulate_starts(
     cfg: StartsConfig, key: Key[Array, ""], data: Mixture | None = None
 ) -> StartsProbes:
     """Descents from the tensor start, a local and a far one, side by side (Figure C.1)."""
-    mixture, w_star = mixture_of(cfg, key, data), teacher_of(cfg, key)
-    drawn = samples_of(cfg, key, mixture, w_star)
+    mixture, w_star, drawn = problem(cfg, key, data)
     (d, k), on, exist = w_star.shape, mask(cfg, "width").astype(float), present(cfg)
     near = local_starts(w_star, normal(stream(key, "init"), (1, d, k)), cfg.eps, exist)
     far = cfg.far * normal(stream(key, "init/far"), (d, 1, k))
@@ -248,8 +244,7 @@ def simulate_map(cfg: MapConfig, key: Key[Array, ""], data: Mixture | None = Non
 
     The step size is $1/\lambda_{\max}(\nabla^2f_n(W^*))$ times `lr`.
     """
-    mixture, w_star = mixture_of(cfg, key, data), teacher_of(cfg, key)
-    drawn = samples_of(cfg, key, mixture, w_star)
+    mixture, w_star, drawn = problem(cfg, key, data)
     d, k, on, exist = *w_star.shape, mask(cfg, "width").astype(float), present(cfg)
     lots = jnp.moveaxis(rows_of_starts(cfg, key, d, k), 0, 1)
     starts = local_starts(w_star, lots, cfg.eps, exist)

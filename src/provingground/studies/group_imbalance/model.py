@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
 
 from provingground.errors import InputError
-from provingground.keys import normal, stream, uniform
+from provingground.keys import normal, stream
 from provingground.study import config, mask, par, probe, size
 from provingground.train import by_lane, iterate
 
@@ -37,7 +37,7 @@ class Config:
     teacher: str = par(
         "gaussian", "W^*", "teacher weights", choices=("gaussian", "uniform", "orthogonal")
     )
-    scale: float = par(1.0, r"\|w\|", "s.d., half range or norm of the teacher's weights", low=0)
+    scale: float = par(1.0, r"\|w\|", "s.d., half range or norm of the teacher's weights", low=1e-3)
     lr: float = par(25.0, "c", r"step size times $M_2$", low=0)
     test_samples: int = par(20_000, r"n_{\mathrm{test}}", "test samples per group", low=2)
 
@@ -65,6 +65,18 @@ class Probes(eqx.Module):
     expected_error: Float[Array, ""] = probe("predicted distance to the teacher")
     expected_excess: Float[Array, "group"] = probe("predicted group excess risk")
     slope: Float[Array, ""] = probe("norm of the gradient at the end", r"\|\nabla f_n\|")
+    weights: Float[Array, "input neuron"] = probe("teacher weights", "W^*")
+
+
+class LocalProbes(eqx.Module):
+    """What the local theory says about descent and minimiser, for one sample: no training."""
+
+    rate: Float[Array, ""] = probe("convergence rate", "1 - v")
+    flattest: Float[Array, ""] = probe("smallest eigenvalue of the Hessian", r"\lambda_{\min}")
+    sharpest: Float[Array, ""] = probe("largest eigenvalue of the Hessian", r"\lambda_{\max}")
+    error: Float[Array, ""] = probe("distance to the teacher", r"\sqrt n\,\|\hat W_n - W^*\|_F")
+    excess: Float[Array, ""] = probe("average excess risk", r"n(\bar f - \bar f(W^*))")
+    group_excess: Float[Array, "group"] = probe("group excess risk", r"n(\bar f_l-\bar f_l(W^*))")
     weights: Float[Array, "input neuron"] = probe("teacher weights", "W^*")
 
 
@@ -106,19 +118,26 @@ def rows(key: Key[Array, ""], count: int, length: int) -> Float[Array, "count le
     return jax.vmap(lambda i: normal(jax.random.fold_in(key, i), (length,)))(at)
 
 
+def world(cfg: Config, key: Key[Array, ""]) -> Float[Array, "2 d columns"]:
+    """Normals for the teacher and for the covariances: one draw, since draws compile slowly."""
+    d, k = size(cfg, "dim"), size(cfg, "width")
+    z = rows(stream(key, "world"), 2 * d, max(d, k))
+    return jnp.stack([z[0::2], z[1::2]])  # a larger d appends
+
+
 def both(a: Any, b: Any) -> Float[Array, "2"]:
     return jnp.stack([jnp.asarray(a, float), jnp.asarray(b, float)])
 
 
-def mixture_of(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) -> Mixture:
+def mixture_of(cfg: Config, z: Float[Array, "d columns"], data: Mixture | None = None) -> Mixture:
     r"""Two groups of means $m_l\mathbf 1$ and covariances $\sigma_l^2\Lambda^\top D\Lambda$ with a
     random rotation $\Lambda$ and $D = \mathrm{diag}(1, 1+a, 1+2a, \dots)$, or those given."""
     if data is not None:
         return jax.tree.map(lambda a: a.astype(float), data)
     d, exists = size(cfg, "dim"), mask(cfg, "dim")
     on = exists.astype(float)
-    gaussian = rows(stream(key, "mixture"), d, d)
-    turn = jnp.linalg.qr(jnp.where(exists[:, None] & exists[None, :], gaussian, jnp.eye(d)))[0]
+    gaussian = jnp.where(exists[:, None] & exists[None, :], z[:, :d], jnp.eye(d))
+    turn = jnp.linalg.qr(gaussian)[0]
     half = jnp.sqrt(1 + cfg.stretch * jnp.arange(d, dtype=float))
     root = jnp.einsum("ki,k,kj,i,j->ij", turn, half, turn, on, on)
     return Mixture(
@@ -126,6 +145,20 @@ def mixture_of(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) ->
         both(cfg.mean_1, cfg.mean_2)[:, None] * on[None, :],
         jnp.sqrt(both(cfg.var_1, cfg.var_2))[:, None, None] * root[None],
     )
+
+
+def teacher_of(cfg: Config, z: Float[Array, "d columns"]) -> Float[Array, "d K"]:
+    r"""$W^*$: normal entries, uniform ones, or orthogonal columns, in units of `scale`."""
+    k = size(cfg, "width")
+    on = mask(cfg, "dim").astype(float)[:, None] * mask(cfg, "width").astype(float)[None, :]
+    w = z[:, :k]
+    if cfg.teacher == "uniform":
+        w = 2 * jax.scipy.special.ndtr(w) - 1
+    elif cfg.teacher == "orthogonal":
+        if k > len(w):
+            raise InputError(f"{k} columns cannot be orthogonal in dimension {len(w)}.")
+        w = jnp.linalg.qr(w)[0]
+    return cfg.scale * w * on
 
 
 def in_groups(mixture: Mixture, z: Float[Array, "n d"]) -> Float[Array, "L n d"]:
@@ -143,32 +176,28 @@ class Samples(eqx.Module):
     share: Float[Array, "n"]
 
 
-def teacher_of(cfg: Config, key: Key[Array, ""]) -> Float[Array, "d K"]:
-    r"""$W^*$: normal entries, uniform ones, or orthogonal columns, in units of `scale`."""
-    d, k = size(cfg, "dim"), size(cfg, "width")
-    on = mask(cfg, "dim").astype(float)[:, None] * mask(cfg, "width").astype(float)[None, :]
-    w = rows(stream(key, "teacher"), d, k)
-    if cfg.teacher == "uniform":
-        w = 2 * jax.scipy.special.ndtr(w) - 1
-    elif cfg.teacher == "orthogonal":
-        w = jnp.linalg.qr(rows(stream(key, "teacher/frame"), max(d, k), max(d, k)))[0][:d, :k]
-    return cfg.scale * w * on
-
-
 def samples_of(
     cfg: Config, key: Key[Array, ""], mixture: Mixture, w_star: Float[Array, "d K"]
 ) -> Samples:
     r"""(4.1): a group from $\lambda$, $x \sim N(\mu_l, \Sigma_l)$, $y = 1$ with probability $H$."""
     n, exists = size(cfg, "samples"), mask(cfg, "samples").astype(float)
-    z = rows(stream(key, "data/x"), size(cfg, "dim"), n).T
-    z = z * mask(cfg, "dim").astype(float)[None, :]
-    at = uniform(stream(key, "data/group"), (n,))
+    z = rows(stream(key, "data"), 2 + size(cfg, "dim"), n)  # groups, labels, features
+    at, lot = jax.scipy.special.ndtr(z[:2])
+    z = z[2:].T * mask(cfg, "dim").astype(float)[None, :]
     group = jnp.sum(at[:, None] >= jnp.cumsum(mixture.fractions)[None, :-1], axis=1, dtype=jnp.int32)
     own = jax.nn.one_hot(group, len(mixture.fractions), dtype=float)
     x = jnp.einsum("nl,lnd->nd", own, in_groups(mixture, z))
     h, _ = probability(x @ w_star, mask(cfg, "width").astype(float))
-    y = (uniform(stream(key, "data/label"), (n,)) < h).astype(float)
-    return Samples(x, y, group, exists / exists.sum())
+    return Samples(x, (lot < h).astype(float), group, exists / exists.sum())
+
+
+def problem(
+    cfg: Config, key: Key[Array, ""], data: Mixture | None = None
+) -> tuple[Mixture, Float[Array, "d K"], Samples]:
+    """Mixture, teacher and samples of one seed."""
+    of_teacher, of_groups = world(cfg, key)
+    mixture, w_star = mixture_of(cfg, of_groups, data), teacher_of(cfg, of_teacher)
+    return mixture, w_star, samples_of(cfg, key, mixture, w_star)
 
 
 # --------------------------------------------------------------------- network, Section 4.3
@@ -350,15 +379,14 @@ def group_risks(
 
 
 def test_features(cfg: Config, key: Key[Array, ""], mixture: Mixture) -> Float[Array, "L n d"]:
-    z = rows(stream(key, "test/x"), size(cfg, "dim"), cfg.test_samples).T
+    z = rows(stream(key, "test"), size(cfg, "dim"), cfg.test_samples).T
     return in_groups(mixture, z * mask(cfg, "dim").astype(float)[None, :])
 
 
 def simulate_fit(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) -> Probes:
     r"""$\hat W_n$ (to which Algorithm 1 converges from nearby), its risks, and its convergence rate
     $1 - v = \eta_0\lambda_{\min}(\nabla^2f_n(\hat W_n))$ with $\eta_0 = c/M_2$."""
-    mixture, w_star = mixture_of(cfg, key, data), teacher_of(cfg, key)
-    drawn = samples_of(cfg, key, mixture, w_star)
+    mixture, w_star, drawn = problem(cfg, key, data)
     x_test = test_features(cfg, key, mixture)
     on, exist = mask(cfg, "width").astype(float), present(cfg)
 
@@ -388,3 +416,31 @@ def simulate_fit(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) 
         )
 
     return by_lane(measured, mixture, w_star, drawn, x_test)
+
+
+def simulate_local(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) -> LocalProbes:
+    r"""The limits of large $n$, from the Fisher informations $F_l$ at $W^*$ and $F = \sum\lambda_lF_l$:
+    $1 - v = \eta_0\lambda_{\min}(F)$, $nE\|\hat W_n - W^*\|^2 \to \mathrm{tr}\,F^{-1}$, and $n$ times
+    the excess risk of group $l$ $\to \frac12\mathrm{tr}(F_lF^{-1})$, on average $dK/2$."""
+    of_teacher, of_groups = world(cfg, key)
+    mixture, w_star = mixture_of(cfg, of_groups, data), teacher_of(cfg, of_teacher)
+    x = test_features(cfg, key, mixture)
+    on, exist = mask(cfg, "width").astype(float), present(cfg)
+
+    def measured(mixture: Mixture, w_star: Array, x: Array) -> LocalProbes:
+        of_group = jax.lax.map(lambda x: fisher(w_star, x, on), x)
+        total = jnp.einsum("l,lab->ab", mixture.fractions, of_group)
+        flat, sharp = extremes(total, exist)
+        inverse = jnp.linalg.inv(total + jnp.diag(1 - exist))
+        excess = jnp.einsum("lab,ba->l", of_group, inverse) / 2
+        return LocalProbes(
+            rate=cfg.lr / mixture.moment(2) * flat,
+            flattest=flat,
+            sharpest=sharp,
+            error=jnp.sqrt(jnp.diag(inverse) @ exist),
+            excess=mixture.fractions @ excess,
+            group_excess=excess,
+            weights=w_star,
+        )
+
+    return by_lane(measured, mixture, w_star, x)

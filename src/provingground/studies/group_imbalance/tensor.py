@@ -19,14 +19,12 @@ from .model import (
     Mixture,
     Samples,
     aligned_distance,
-    mixture_of,
-    samples_of,
+    problem,
     sigmoids,
-    teacher_of,
 )
 
 RESTARTS, SWEEPS = 20, 100  # of the decomposition
-LONGEST = 20.0  # magnitudes are looked for up to here
+LONGEST, FULL = 20.0, 0.95  # magnitudes are looked for up to here, and up to this saturation
 
 
 @config
@@ -211,7 +209,7 @@ def magnitudes(
     r"""Lines 9 to 11: directions with their signs, the $\alpha_j$ of (C.5), and the norms.
 
     (C.5) returns $\alpha_j = \|w_j\|E[\phi'(w_j^\top x)]/K$, not $\|w_j\|$, which solves
-    $z\,E[\phi'(z\,\bar w_j^\top x)] = K\alpha_j$ (the first solution; the left side saturates).
+    $z\,E[\phi'(z\,\bar w_j^\top x)] = K\alpha_j$ (the first solution; the left side saturates, and what lies beyond 95% of that is cut).
     """
     alpha = jnp.linalg.lstsq(directions, q1)[0]
     directions = directions * jnp.where(alpha < 0, -1.0, 1.0)[None, :]
@@ -219,7 +217,7 @@ def magnitudes(
 
     def solved(along: Float[Array, "d"], a: Float[Array, ""]) -> Float[Array, ""]:
         rising = jax.lax.cummax(pulled(mixture, along, grid))
-        return jnp.interp(a, rising, grid, right=grid[jnp.argmax(rising)])
+        return jnp.interp(jnp.minimum(a, FULL * rising[-1]), rising, grid)
 
     alpha = jnp.abs(alpha)
     return directions, alpha, jax.vmap(solved)(directions.T, len(alpha) * alpha)
@@ -253,8 +251,7 @@ def simulate_tensor(
     cfg: TensorConfig, key: Key[Array, ""], data: Mixture | None = None
 ) -> TensorProbes:
     """How far the tensor initialisation is from the teacher."""
-    mixture, w_star = mixture_of(cfg, key, data), teacher_of(cfg, key)
-    drawn = samples_of(cfg, key, mixture, w_star)
+    mixture, w_star, drawn = problem(cfg, key, data)
     on, norm = jnp.ones(cfg.width), jnp.linalg.norm(w_star)
 
     def measured(mixture: Mixture, w_star: Array, data: Samples) -> TensorProbes:

@@ -1,0 +1,1 @@
+"""Group imbalance: a one-hidden-layer network on a Gaussian mixture of groups."""
