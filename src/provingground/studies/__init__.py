@@ -9,6 +9,7 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "group_imbalance",
     "syntax_semantics",
     "curse_of_attention",
 )

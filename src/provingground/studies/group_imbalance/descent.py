@@ -68,6 +68,14 @@ class MapConfig(Config):
     steps: int = par(2000, "T", "gradient descent steps at most", low=1)
 
 
+@config
+class LargeMapConfig(MapConfig):
+    """The same laid out for the largest sizes: one program for a whole map, which suits a GPU."""
+
+    dim: int = par(5, "d", "feature dimension", low=1, value=True, pad=20)
+    samples: int = par(4000, "n", "training samples", low=2, value=True, pad=16_000)
+
+
 class DescentProbes(eqx.Module):
     """A descent in time; `time` is the step."""
 
@@ -206,7 +214,9 @@ def simulate_starts(
     far = cfg.far * normal(stream(key, "init/far"), (d, 1, k))
     steps = jnp.round(jnp.linspace(0.0, 1.0, cfg.record) * cfg.steps).astype(jnp.int32)
 
-    def run(mixture: Mixture, w_star: Array, data: Samples, near: Array, far: Array) -> StartsProbes:
+    def run(
+        mixture: Mixture, w_star: Array, data: Samples, near: Array, far: Array
+    ) -> StartsProbes:
         first = tensor_start(cfg, key, mixture, data).weights
         start = jnp.concatenate([first[:, None], near, far], axis=1)
         w_hat, _ = minimiser(cfg, w_star, data)

@@ -106,7 +106,9 @@ def given_mixture(fractions: ArrayLike, means: ArrayLike, covs: ArrayLike) -> Mi
     if lam.ndim != 1 or not np.isclose(lam.sum(), 1) or (lam < 0).any():
         raise InputError("the fractions must be non-negative numbers that sum to 1.")
     if mu.shape[:1] != lam.shape or cov.shape != (*mu.shape, mu.shape[-1]):
-        raise InputError(f"{len(lam)} groups need as many means and covariances, (L, d), (L, d, d).")
+        raise InputError(
+            f"{len(lam)} groups need as many means and covariances, (L, d), (L, d, d)."
+        )
     if not np.allclose(cov, cov.swapaxes(1, 2)) or (np.linalg.eigvalsh(cov) <= 0).any():
         raise InputError("every covariance must be symmetric and positive definite.")
     return Mixture(*(jnp.asarray(a, jnp.float32) for a in (lam, mu, np.linalg.cholesky(cov))))
@@ -184,7 +186,9 @@ def samples_of(
     z = rows(stream(key, "data"), 2 + size(cfg, "dim"), n)  # groups, labels, features
     at, lot = jax.scipy.special.ndtr(z[:2])
     z = z[2:].T * mask(cfg, "dim").astype(float)[None, :]
-    group = jnp.sum(at[:, None] >= jnp.cumsum(mixture.fractions)[None, :-1], axis=1, dtype=jnp.int32)
+    group = jnp.sum(
+        at[:, None] >= jnp.cumsum(mixture.fractions)[None, :-1], axis=1, dtype=jnp.int32
+    )
     own = jax.nn.one_hot(group, len(mixture.fractions), dtype=float)
     x = jnp.einsum("nl,lnd->nd", own, in_groups(mixture, z))
     h, _ = probability(x @ w_star, mask(cfg, "width").astype(float))
@@ -241,7 +245,9 @@ def pulls(
     return up, down, t - s
 
 
-def empirical_risk(w: Float[Array, "d K"], data: Samples, on: Float[Array, "K"]) -> Float[Array, ""]:
+def empirical_risk(
+    w: Float[Array, "d K"], data: Samples, on: Float[Array, "K"]
+) -> Float[Array, ""]:
     r"""$f_n(W)$ (4.2)."""
     return data.share @ cross_entropy(data.y, *probability(data.x @ w, on))
 
@@ -253,12 +259,11 @@ def gradient(
 
     $\nabla_{w_j}\ell = -[y\,a_j(1-S_j) - (1-y)\,b_jS_j]\,x$.
     """
-    d, m, k = w.shape
-    s, t = sigmoids((data.x @ w.reshape(d, m * k)).reshape(-1, m, k))
-    share = data.share[:, None]
-    pull = share * (data.y[:, None] / (s @ on) - (1 - data.y)[:, None] / (t @ on))
-    moved = s * t * on * pull[:, :, None]
-    return -(data.x.T @ moved.reshape(-1, m * k)).reshape(d, m, k)
+    s, t = sigmoids(jnp.einsum("dmk,nd->mkn", w, data.x))  # samples last: they vectorise
+    # A sum instead of a product with `on` would be the same, but XLA's CPU compiler gives NaN.
+    up, down = jnp.einsum("mkn,k->mn", s, on), jnp.einsum("mkn,k->mn", t, on)
+    pull = data.share[None] * (data.y[None] / up - (1 - data.y)[None] / down)
+    return -jnp.einsum("nd,mkn->dmk", data.x, s * t * on[None, :, None] * pull[:, None])
 
 
 def hessian(w: Float[Array, "d K"], data: Samples, on: Float[Array, "K"]) -> Float[Array, "D D"]:
@@ -311,7 +316,9 @@ def aligned_distance(
 ) -> Float[Array, ""]:
     r"""$\min_P\|W - W^*P\|_F$ over permutations $P$ of the neurons, by optimal assignment."""
     cost = jnp.sum((w[:, :, None] - w_star[:, None, :]) ** 2, axis=0)
-    apart = on[:, None] != on[None, :]  # a neuron that does not exist is no partner of one that does
+    apart = (
+        on[:, None] != on[None, :]
+    )  # a neuron that does not exist is no partner of one that does
     cost = cost + jnp.where(apart, 1 + jnp.sum(w**2) + jnp.sum(w_star**2), 0.0)
     i, j = optax.assignment.hungarian_algorithm(cost)
     return jnp.sqrt(jnp.sum(cost[i, j]))

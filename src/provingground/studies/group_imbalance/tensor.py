@@ -38,10 +38,10 @@ class TensorConfig(Config):
         "orthogonal", "W^*", "teacher weights", choices=("gaussian", "uniform", "orthogonal")
     )
     scale: float = par(2.0, r"\|w\|", "s.d., half range or norm of the teacher's weights", low=0)
-    subspace: str = par(
-        "joint", r"\hat U", "matrices that span the subspace", choices=("joint", "printed")
-    )
-    split: bool = par(False, r"\mathcal D_{1..3}", "a third of the samples for each moment")
+    joint: int = par(1, "J", "subspace from all moments (1) or as printed (0)", low=0, high=1,
+                     value=True)  # fmt: skip
+    split: int = par(0, r"\mathcal D_{1..3}", "a third of the samples for each moment (1)", low=0,
+                     high=1, value=True)  # fmt: skip
 
 
 class TensorProbes(eqx.Module):
@@ -162,12 +162,11 @@ def subspace_of(
     r"""Lines 2 to 6: $\hat U$ from $\hat Q_2$, or of a symmetric mixture from
     $\hat Q_3(I, I, \alpha)$; `joint`: from $\hat Q_2^2 + \sum_r\hat Q_3(I, I, \alpha_r)^2$, which
     needs no case and misses no direction."""
-    second, k = moments.q2(), cfg.width
-    if cfg.subspace == "printed":
-        third = moments.q3_along(alphas[0])
-        return leading(jnp.where(symmetric(mixture), third, second), k)
+    second = moments.q2()
     thirds = jax.lax.map(moments.q3_along, alphas)
-    return leading(second @ second + jnp.einsum("rde,ref->df", thirds, thirds), k)
+    printed = jnp.where(symmetric(mixture), thirds[0], second)
+    joint = second @ second + jnp.einsum("rde,ref->df", thirds, thirds)
+    return leading(jnp.where(jnp.asarray(cfg.joint) > 0, joint, printed), cfg.width)
 
 
 def decompose(
@@ -235,12 +234,9 @@ def tensor_start(cfg: TensorConfig, key: Key[Array, ""], mixture: Mixture, data:
     """Subroutine 1, whole."""
     alphas = unit(normal(stream(key, "tensor/alpha"), (3 * cfg.width, data.x.shape[1])))
     starts = normal(stream(key, "tensor/start"), (RESTARTS, 3, cfg.width, cfg.width))
-    if cfg.split:
-        third = jnp.arange(len(data.share)) % 3
-        shares = [jnp.where(third == i, data.share, 0.0) for i in range(3)]
-        first, second, last = (moments_of(mixture, data, s / s.sum()) for s in shares)
-    else:
-        first = second = last = moments_of(mixture, data, data.share)
+    third, split = jnp.arange(len(data.share)) % 3, jnp.asarray(cfg.split) > 0
+    shares = [jnp.where((third == i) | ~split, data.share, 0.0) for i in range(3)]
+    first, second, last = (moments_of(mixture, data, s / s.sum()) for s in shares)
     basis = subspace_of(cfg, mixture, first, alphas)
     inner = decompose(second.q3_in(basis), starts)
     directions, alpha, norms = magnitudes(mixture, basis @ inner, last.q1())
