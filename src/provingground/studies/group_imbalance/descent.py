@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import normal, stream
-from provingground.study import config, mask, par, probe, size
+from provingground.study import config, mask, par, probe
 from provingground.train import Trace, by_lane, iterate
 
 from .model import (
@@ -36,7 +36,7 @@ SPREAD, SLOPE, GROWTH = 1e-3, 1e-5, 3.0  # what counts as success: see `MapProbe
 class DescentConfig(Config):
     """Descent to the minimiser. It lasts for some times of the predicted rate."""
 
-    samples: int = par(10_000, "n", "training samples", low=2, value=True, pad=10_000)
+    samples: int = par(10_000, "n", "training samples", low=2, value=True, pad=2000)
     stretch: float = par(0.1, "a", "covariances have the eigenvalues 1 + a i", low=0)
     eps: float = par(0.1, r"\epsilon", "distance of the start from the teacher", low=0)
     noise: float = par(0.0, r"\xi", "bound on the noise of a gradient's entries", low=0)
@@ -60,7 +60,7 @@ class StartsConfig(TensorConfig):
 class MapConfig(Config):
     """Many descents from around the teacher: sizes are numbers, so that one program serves all."""
 
-    dim: int = par(5, "d", "feature dimension", low=1, value=True, pad=4)
+    dim: int = par(5, "d", "feature dimension", low=1, value=True, pad=8)
     samples: int = par(4000, "n", "training samples", low=2, value=True, pad=4000)
     lr: float = par(1.0, "c", r"step size times $\lambda_{\max}$", low=0)
     eps: float = par(0.1, r"\epsilon", "distance of the starts from the teacher", low=0)
@@ -254,10 +254,10 @@ def simulate_map(cfg: MapConfig, key: Key[Array, ""], data: Mixture | None = Non
 
     The step size is $1/\lambda_{\max}(\nabla^2f_n(W^*))$ times `lr`.
     """
-    mixture, w_star, drawn = problem(cfg, key, data)
-    d, k, on, exist = *w_star.shape, mask(cfg, "width").astype(float), present(cfg)
-    lots = jnp.moveaxis(rows_of_starts(cfg, key, d, k), 0, 1)
-    starts = local_starts(w_star, lots, cfg.eps, exist)
+    _, w_star, drawn = problem(cfg, key, data)
+    (d, k), on, exist = w_star.shape, mask(cfg, "width").astype(float), present(cfg)
+    lots = normal(stream(key, "init"), (d, cfg.starts, k))  # the padded axis comes first
+    starts = local_starts(w_star, jnp.moveaxis(lots, 0, 1), cfg.eps, exist)
 
     def run(w_star: Array, data: Samples, starts: Array) -> MapProbes:
         lr = cfg.lr / extremes(hessian(w_star, data, on), exist)[1]
@@ -283,8 +283,3 @@ def simulate_map(cfg: MapConfig, key: Key[Array, ""], data: Mixture | None = Non
         )
 
     return by_lane(run, w_star, drawn, starts)
-
-
-def rows_of_starts(cfg: MapConfig, key: Key[Array, ""], d: int, k: int) -> Float[Array, "d M K"]:
-    """Normals for the starts; the padded dimension comes first."""
-    return normal(stream(key, "init"), (size(cfg, "dim"), cfg.starts, k))

@@ -171,10 +171,19 @@ def neuron_law(rate: xr.DataArray) -> stats.Law:
 # -------------------------------------------------------------- error (Figure 4.5b)
 
 
-def error_exponent(ds: xr.Dataset) -> Estimate:
-    """The exponent of the error (geometric mean over seeds) in n, from 4000 on."""
-    logs = np.log(ds.error.sel(samples=slice(4000, None)))
+def log_slope(y: xr.DataArray) -> Estimate:
+    """The power of n in the geometric mean over seeds."""
+    logs = np.log(y)
     return stats.linear_law(logs.assign_coords(samples=np.log(logs.samples)), "samples").slope
+
+
+def geometric_mean(y: xr.DataArray) -> Estimate:
+    return Estimate(*(float(np.exp(e)) for e in stats.mean(np.log(y))))
+
+
+def error_exponent(ds: xr.Dataset) -> Estimate:
+    """The exponent of the error in n, from 4000 on."""
+    return log_slope(ds.error.sel(samples=slice(4000, None)))
 
 
 def over_expected(ds: xr.Dataset) -> Estimate:
@@ -186,8 +195,7 @@ def over_expected(ds: xr.Dataset) -> Estimate:
 
 def draw_error(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Distance to the teacher", width=4.2)
-    geometric_mean = np.exp(np.log(ds.error))
-    plot.curve(ax, geometric_mean, "samples", label="mean", log="xy", line=False)
+    plot.curve(ax, ds.error, "samples", label="mean", log="xy", line=False)
     middle = [stats.median(ds.error.isel(samples=i)) for i in range(ds.sizes["samples"])]
     plot.curve(ax, middle, ds.samples, label="median", log="xy", line=False)
     expected = ds.expected_error.mean("seed")
@@ -263,10 +271,7 @@ def same_rate(ds: xr.Dataset) -> Estimate:
 def draw_starts(ds: xr.Dataset):
     fig, (left, right) = plot.figure(1, 2, title="Three kinds of start", seeds=ds.sizes["seed"])
     logs = np.log10(ds.distance)
-    logs.attrs = {
-        "long_name": "log distance to the minimiser",
-        "symbol": r"\log_{10}\|W_t-\hat W_n\|",
-    }
+    logs.attrs = {"long_name": "distance to the minimiser, power of ten"}
     for i, name in enumerate(STARTS):
         plot.curve(left, logs.isel(start=i), "step", label=name)
     t = ds.step.values.astype(float)
@@ -304,11 +309,15 @@ def plateau(ds: xr.Dataset) -> xr.DataArray:
     return np.sqrt((late(ds).distance ** 2).mean("step"))
 
 
+def over_bound(ds: xr.Dataset) -> Estimate:
+    """The distance that is kept over the statistical error of (4.8), largest over xi."""
+    ratio = plateau(ds) / ds.bound
+    return stats.worst([stats.mean(ratio.sel(noise=x)) for x in ds.noise.values])
+
+
 def draw_noise(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Noise in the gradient", width=4.2)
-    kept = plateau(ds).assign_attrs(
-        long_name="distance that noise keeps", symbol=r"\|W_t-\hat W_n\|_F"
-    )
+    kept = plateau(ds).assign_attrs(long_name="distance that noise keeps")
     plot.law(ax, kept, "noise", fit=stats.power_law(kept, "noise"))
     x = ds.noise.values
     plot.theory_curve(ax, x, ds.floor.mean("seed"), "autoregression")

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
+from jaxtyping import Array, ArrayLike, Float, Int, Key
 
 from provingground.errors import InputError
 from provingground.keys import normal, stream
@@ -282,7 +282,7 @@ def hessian(w: Float[Array, "d K"], data: Samples, on: Float[Array, "K"]) -> Flo
 def fisher(
     w: Float[Array, "d K"], x: Float[Array, "n d"], on: Float[Array, "K"]
 ) -> Float[Array, "D D"]:
-    r"""$F = E\big[\frac{\phi'_j\phi'_k}{K^2H(1-H)}xx^\top\big]$: the Hessian of the risk at $W^*$."""
+    r"""$F = E\big[\frac{\phi'_j\phi'_k}{K^2H(1-H)}xx^\top\big]$, the risk's Hessian at $W^*$."""
     s, t = sigmoids(x @ w)
     g = s * t * on / jnp.sqrt((s @ on) * (t @ on))[:, None]
     outer = jnp.einsum("nk,nd->nkd", g, x).reshape(len(x), -1)
@@ -426,9 +426,9 @@ def simulate_fit(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) 
 
 
 def simulate_local(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) -> LocalProbes:
-    r"""The limits of large $n$, from the Fisher informations $F_l$ at $W^*$ and $F = \sum\lambda_lF_l$:
-    $1 - v = \eta_0\lambda_{\min}(F)$, $nE\|\hat W_n - W^*\|^2 \to \mathrm{tr}\,F^{-1}$, and $n$ times
-    the excess risk of group $l$ $\to \frac12\mathrm{tr}(F_lF^{-1})$, on average $dK/2$."""
+    r"""Limits of large $n$, from the Fisher informations $F_l$, $F = \sum\lambda_lF_l$ at $W^*$:
+    $1 - v = \eta_0\lambda_{\min}(F)$, $nE\|\hat W_n - W^*\|^2 \to \mathrm{tr}\,F^{-1}$, and $n$
+    times the excess risk of group $l$ $\to \frac12\mathrm{tr}(F_lF^{-1})$, on average $dK/2$."""
     of_teacher, of_groups = world(cfg, key)
     mixture, w_star = mixture_of(cfg, of_groups, data), teacher_of(cfg, of_teacher)
     x = test_features(cfg, key, mixture)

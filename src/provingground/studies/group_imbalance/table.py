@@ -120,7 +120,7 @@ WORDS = {
 
 
 def draw(title: str, quantities: Any):
-    """All columns, each quantity (the larger the worse) over its value at the best of the column."""
+    """All columns; each quantity (the larger the worse) over its best value in the column."""
 
     def figure(ds: xr.Dataset):
         fig, axes = plot.figure(2, 3, title=title)

@@ -208,7 +208,8 @@ def magnitudes(
     r"""Lines 9 to 11: directions with their signs, the $\alpha_j$ of (C.5), and the norms.
 
     (C.5) returns $\alpha_j = \|w_j\|E[\phi'(w_j^\top x)]/K$, not $\|w_j\|$, which solves
-    $z\,E[\phi'(z\,\bar w_j^\top x)] = K\alpha_j$ (the first solution; the left side saturates, and what lies beyond 95% of that is cut).
+    $z\,E[\phi'(z\,\bar w_j^\top x)] = K\alpha_j$ (the first solution; the left side
+    saturates, and what lies beyond 95% of that is cut).
     """
     alpha = jnp.linalg.lstsq(directions, q1)[0]
     directions = directions * jnp.where(alpha < 0, -1.0, 1.0)[None, :]

@@ -215,7 +215,7 @@ def closed_forms(groups: Groups, teacher: Teacher, along_mean: bool = False) -> 
 
 
 def hessian_bound(groups: Groups, teacher: Teacher) -> float:
-    r"""Lemma C.4.4: $\frac4{K^2}\,R/(\eta\tau^K\kappa^2) \le \lambda_{\min}(\nabla^2\bar f(W^*))$."""
+    r"""Lemma C.4.4: $\lambda_{\min}(\nabla^2\bar f(W^*)) \ge \frac4{K^2}R/(\eta\tau^K\kappa^2)$."""
     forms, k = closed_forms(groups, teacher), len(teacher.values)
     return 4 / k**2 * forms.curvature / (teacher.eta * groups.tau**k * teacher.kappa**2)
 
