@@ -8,8 +8,9 @@ import numpy as np
 from provingground import stats
 from provingground.study import Claim, Experiment, axis, cases
 
-from . import measures, table
+from . import measures
 from .measures import factor, geometric, group_2, rise
+from .table import COR4_4_1, TAB4_1
 
 # A well-specified maximum-likelihood fit: why the risks do what they do.
 FLOOR = "The raw loss is the teacher's entropy; what training adds is under 1% of it. "
@@ -572,12 +573,7 @@ TENSOR = Experiment(
         Claim(
             "tensor_improves",
             "the error (geometric mean) falls with n (power; theory -1/2)",
-            measure=lambda ds: (
-                stats.power_law(
-                    ds.relative_error.sel(variant="all samples, joint subspace", drop=True),
-                    "samples",
-                ).slope
-            ),
+            measure=lambda ds: measures.log_slope(ds.relative_error.isel(variant=0, drop=True)),
             within=(-0.8, -0.3),
             source="(C.87)",
         ),
@@ -601,43 +597,6 @@ TENSOR = Experiment(
         ),
     ),
     figure=measures.draw_tensor,
-)
-
-TABLE: dict[str, Any] = dict(
-    simulator="local",
-    grid={"point": cases(table.POINTS)},
-    seeds=64,
-    quick={"test_samples": 4000, "seeds": 12},
-)
-
-
-def order(
-    name: str, quantity: str, says: str, column: str, low: float, high: float, printed: float
-) -> Claim:
-    """A claim on an exponent of a closed form, within 0.2 of what Table 4.1 prints."""
-    return Claim(
-        name,
-        f"{says} has the power {printed:g} of the norm of both covariances",
-        measure=lambda ds: table.exponent(table.closed(ds, column)[quantity], low, high),
-        within=(printed - 0.2, printed + 0.2),
-        source="Table 4.1",
-    )
-
-
-TAB4_1 = Experiment(
-    "tab4_1",
-    says="The closed forms of Theorem 2 along the columns of Table 4.1.",
-    **TABLE,
-    claims=(),
-    figure=table.draw("Closed forms of Theorem 2", table.closed),
-)
-
-COR4_4_1 = Experiment(
-    "cor4_4_1",
-    says="What Corollary 4.4.1 is about, from exact local theory, along the same columns.",
-    **TABLE,
-    claims=(),
-    figure=table.draw("Exact local theory", table.exact),
 )
 
 EXPERIMENTS = (
