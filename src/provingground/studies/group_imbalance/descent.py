@@ -20,6 +20,7 @@ from .model import (
     Mixture,
     Samples,
     aligned_distance,
+    distances,
     extremes,
     gradient,
     hessian,
@@ -210,8 +211,9 @@ def simulate_starts(
     """Descents from the tensor start, a local and a far one, side by side (Figure C.1)."""
     mixture, w_star, drawn = problem(cfg, key, data)
     (d, k), on, exist = w_star.shape, mask(cfg, "width").astype(float), present(cfg)
-    near = local_starts(w_star, normal(stream(key, "init"), (1, d, k)), cfg.eps, exist)
-    far = cfg.far * normal(stream(key, "init/far"), (d, 1, k))
+    lots = normal(stream(key, "init"), (2, d, k))
+    near = local_starts(w_star, lots[:1], cfg.eps, exist)
+    far = cfg.far * lots[1][:, None]
     steps = jnp.round(jnp.linspace(0.0, 1.0, cfg.record) * cfg.steps).astype(jnp.int32)
 
     def run(
@@ -222,19 +224,24 @@ def simulate_starts(
         w_hat, _ = minimiser(cfg, w_star, data)
         lr, norm = cfg.lr / mixture.moment(2), jnp.linalg.norm(w_star)
 
-        def from_(w: Float[Array, "d K"]) -> Callable[[Float[Array, "d M K"]], Float[Array, "M"]]:
-            return jax.vmap(lambda v: aligned_distance(v, w, on), in_axes=1)
-
         trace = descend_from(
-            start, data, on, lr, steps=cfg.steps, at=steps, probe=lambda s: from_(w_hat)(s[0])
+            start,
+            data,
+            on,
+            lr,
+            steps=cfg.steps,
+            at=steps,
+            probe=lambda state: distances(state[0], w_hat, on),
         )
         middle = jnp.broadcast_to(w_star.mean(axis=1, keepdims=True), w_star.shape)
+        compared = jnp.concatenate([start, w_hat[:, None], middle[:, None]], axis=1)
+        errors = distances(compared, w_star, on) / norm
         return StartsProbes(
             distance=trace.probes,
-            relative_error=from_(w_star)(start) / norm,
+            relative_error=errors[:3],
             rate=lr * extremes(hessian(w_hat, data, on), exist)[0],
-            fit_error=aligned_distance(w_hat, w_star, on) / norm,
-            baseline=aligned_distance(middle, w_star, on) / norm,
+            fit_error=errors[3],
+            baseline=errors[4],
             step=trace.step,
         )
 

@@ -239,7 +239,7 @@ def pulls(
     No quotient overflows: with $H$ and $1-H$ as such, float32 gives NaN for features of size 10.
     """
     s, t = sigmoids(z)
-    both_tails = s * t * on
+    both_tails = s * t * on[None, :]
     up = both_tails * (y / (s @ on))[:, None]
     down = both_tails * ((1 - y) / (t @ on))[:, None]
     return up, down, t - s
@@ -284,7 +284,7 @@ def fisher(
 ) -> Float[Array, "D D"]:
     r"""$F = E\big[\frac{\phi'_j\phi'_k}{K^2H(1-H)}xx^\top\big]$, the risk's Hessian at $W^*$."""
     s, t = sigmoids(x @ w)
-    g = s * t * on / jnp.sqrt((s @ on) * (t @ on))[:, None]
+    g = s * t * on[None, :] / jnp.sqrt((s @ on) * (t @ on))[:, None]
     outer = jnp.einsum("nk,nd->nkd", g, x).reshape(len(x), -1)
     return outer.T @ outer / len(x)
 
@@ -322,6 +322,13 @@ def aligned_distance(
     cost = cost + jnp.where(apart, 1 + jnp.sum(w**2) + jnp.sum(w_star**2), 0.0)
     i, j = optax.assignment.hungarian_algorithm(cost)
     return jnp.sqrt(jnp.sum(cost[i, j]))
+
+
+def distances(
+    w: Float[Array, "d M K"], w_star: Float[Array, "d K"], on: Float[Array, "K"]
+) -> Float[Array, "M"]:
+    """The same for several weights."""
+    return jax.vmap(lambda v: aligned_distance(v, w_star, on), in_axes=1)(w)
 
 
 # --------------------------------------------------------------- the minimiser and its risks

@@ -156,7 +156,7 @@ def draw(title: str, quantities: Any):
 Reading = Callable[[xr.Dataset, str], xr.Dataset]
 
 
-def order(name: str, quantity: str, letter: str, window: tuple[float, float], power: float,
+def order(name: str, quantity: str, letter: str, window: tuple[float, float], power: float | int,
           note: str = "") -> Claim:  # fmt: skip
     """An exponent of a closed form in both covariances: within 0.2 of what the table prints."""
     return Claim(
@@ -213,7 +213,7 @@ TAB4_1 = Experiment(
     says="The closed forms of Theorem 2 along the columns of Table 4.1.",
     **GRID,
     claims=(
-        order("complexity_small", "complexity", "B", SMALL, -3),
+        order("complexity_small", "complexity", "B", SMALL, -3.0),
         order(
             "rate_small", "rate", "q", SMALL, 3,
             note="Power 2: rho is sigma^4, and M_2 shrinks with the covariances. For one "

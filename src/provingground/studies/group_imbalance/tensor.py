@@ -18,7 +18,7 @@ from .model import (
     Config,
     Mixture,
     Samples,
-    aligned_distance,
+    distances,
     problem,
     sigmoids,
 )
@@ -32,7 +32,7 @@ class TensorConfig(Config):
     """The setting in which it works: large orthogonal weights, few of them."""
 
     width: int = par(2, "K", "neurons", low=1)
-    samples: int = par(20_000, "n", "training samples", low=2, value=True, pad=100_000)
+    samples: int = par(20_000, "n", "training samples", low=2, value=True, pad=50_000)
     mean_2: float = par(0.0, "m_2", "mean of group 2, times the vector of ones")
     teacher: str = par(
         "orthogonal", "W^*", "teacher weights", choices=("gaussian", "uniform", "orthogonal")
@@ -120,15 +120,17 @@ class Moments(eqx.Module):
         return square - jnp.tensordot(weight.sum(axis=0), self.precision, 1)
 
 
-def moments_of(mixture: Mixture, data: Samples, share: Float[Array, "n"]) -> Moments:
-    """The moments over the samples with the weights `share`."""
+def moments_of(
+    mixture: Mixture, data: Samples, shares: Float[Array, "parts n"]
+) -> tuple[Moments, ...]:
+    """The moments over several parts of the samples, each with its weights."""
     precision = jnp.linalg.inv(mixture.covs)
     gap = data.x[:, None, :] - mixture.means[None]
     u = jnp.einsum("lij,nlj->nli", precision, gap)
     logs = jnp.log(mixture.fractions) - jnp.linalg.slogdet(mixture.covs)[1] / 2
     gamma = jax.nn.softmax(logs[None, :] - jnp.sum(gap * u, axis=2) / 2, axis=1)
-    label = share * (data.y - share @ data.y)
-    return Moments(label[:, None] * gamma, u, precision)
+    labels = shares * (data.y[None, :] - (shares @ data.y)[:, None])
+    return tuple(Moments(label[:, None] * gamma, u, precision) for label in labels)
 
 
 def symmetric(mixture: Mixture) -> Bool[Array, ""]:
@@ -233,11 +235,13 @@ class Start(eqx.Module):
 
 def tensor_start(cfg: TensorConfig, key: Key[Array, ""], mixture: Mixture, data: Samples) -> Start:
     """Subroutine 1, whole."""
-    alphas = unit(normal(stream(key, "tensor/alpha"), (3 * cfg.width, data.x.shape[1])))
-    starts = normal(stream(key, "tensor/start"), (RESTARTS, 3, cfg.width, cfg.width))
-    third, split = jnp.arange(len(data.share)) % 3, jnp.asarray(cfg.split) > 0
-    shares = [jnp.where((third == i) | ~split, data.share, 0.0) for i in range(3)]
-    first, second, last = (moments_of(mixture, data, s / s.sum()) for s in shares)
+    d, k = data.x.shape[1], cfg.width
+    z = normal(stream(key, "tensor"), (3 * k * d + RESTARTS * 3 * k * k,))
+    alphas = unit(z[: 3 * k * d].reshape(3 * k, d))
+    starts = z[3 * k * d :].reshape(RESTARTS, 3, k, k)
+    parts = jnp.arange(len(data.share))[None, :] % 3 == jnp.arange(3)[:, None]
+    shares = jnp.where(parts | (jnp.asarray(cfg.split) == 0), data.share[None, :], 0.0)
+    first, second, last = moments_of(mixture, data, shares / shares.sum(axis=1, keepdims=True))
     basis = subspace_of(cfg, mixture, first, alphas)
     inner = decompose(second.q3_in(basis), starts)
     directions, alpha, norms = magnitudes(mixture, basis @ inner, last.q1())
@@ -254,12 +258,14 @@ def simulate_tensor(
     def measured(mixture: Mixture, w_star: Array, data: Samples) -> TensorProbes:
         start = tensor_start(cfg, key, mixture, data)
         middle = jnp.broadcast_to(w_star.mean(axis=1, keepdims=True), w_star.shape)
+        compared = jnp.stack([start.weights, start.literal, middle], axis=1)
+        error, literal, baseline = distances(compared, w_star, on) / norm
         cosines = jnp.linalg.svd(start.basis.T @ jnp.linalg.qr(w_star)[0], compute_uv=False)
         return TensorProbes(
-            relative_error=aligned_distance(start.weights, w_star, on) / norm,
-            literal_error=aligned_distance(start.literal, w_star, on) / norm,
+            relative_error=error,
+            literal_error=literal,
             overlap=cosines[-1],
-            baseline=aligned_distance(middle, w_star, on) / norm,
+            baseline=baseline,
             magnitude=jnp.linalg.norm(start.weights) / norm,
         )
 
