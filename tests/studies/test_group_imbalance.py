@@ -30,7 +30,6 @@ from provingground.studies.group_imbalance.model import (
     Config,
     Mixture,
     Samples,
-    WideConfig,
     aligned_distance,
     as_matrix,
     as_vector,
@@ -41,17 +40,13 @@ from provingground.studies.group_imbalance.model import (
     given_mixture,
     gradient,
     hessian,
-    minimiser,
-    mixture_of,
     probability,
     problem,
     sigmoids,
     simulate_fit,
     simulate_local,
-    world,
 )
 from provingground.studies.group_imbalance.tensor import (
-    Moments,
     TensorConfig,
     decompose,
     magnitudes,
@@ -62,9 +57,16 @@ from provingground.studies.group_imbalance.tensor import (
     symmetric,
     unit,
 )
+from provingground.study import config, par
 
 KEY = seed_key("group_imbalance", 0)
-ONE = (1.0 / 3) * np.ones(3)
+
+
+@config
+class Small(Config):
+    """Laid out for few samples."""
+
+    samples: int = par(2000, "n", "training samples", low=2, value=True, pad=500)
 
 
 def jit(function):
@@ -100,6 +102,7 @@ def mixed() -> Mixture:
 RISK = jit(empirical_risk)
 GRADIENT = jit(gradient)
 HESSIAN = jit(hessian)
+FISHER = jit(fisher)
 AUTO = jit(jax.value_and_grad(empirical_risk))
 AUTO_HESSIAN = jit(jax.hessian(empirical_risk))
 
@@ -135,7 +138,7 @@ def test_gradients_of_many_points_are_those_of_each_in_single_precision(m):
 def test_nothing_overflows_in_single_precision(scale):
     w, data, on = some(n=200)
     data = Samples(scale * data.x, data.y, data.group, data.share)
-    for found in (GRADIENT(w[:, None], data, on), HESSIAN(w, data, on), fisher(w, data.x, on)):
+    for found in (GRADIENT(w[:, None], data, on), HESSIAN(w, data, on), FISHER(w, data.x, on)):
         assert bool(jnp.isfinite(found).all())
 
 
@@ -152,25 +155,22 @@ def test_neurons_and_features_that_do_not_exist_do_not_count(double):
     wide = jnp.pad(w, ((0, 1), (0, 2)))
     more = Samples(jnp.pad(data.x, ((0, 0), (0, 1))), data.y, data.group, data.share)
     some_on = jnp.pad(on, (0, 2))
-    np.testing.assert_allclose(empirical_risk(wide, more, some_on), RISK(w, data, on), rtol=1e-12)
+    np.testing.assert_allclose(RISK(wide, more, some_on), RISK(w, data, on), rtol=1e-12)
     exist = jnp.outer(some_on, jnp.array([1.0, 1.0, 1.0, 0.0])).reshape(-1)
-    h = hessian(wide, more, some_on)
-    np.testing.assert_allclose(
-        extremes(h, exist), extremes(HESSIAN(w, data, on), jnp.ones(6)), rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        aligned_distance(wide, 2 * wide, some_on), jnp.linalg.norm(w), rtol=1e-12
-    )
+    found = jit(extremes)(HESSIAN(wide, more, some_on), exist)
+    values = np.linalg.eigvalsh(HESSIAN(w, data, on))
+    np.testing.assert_allclose(found, values[[0, -1]], rtol=1e-9)
+    np.testing.assert_allclose(DISTANCE(wide, 2 * wide, some_on), np.linalg.norm(w), rtol=1e-12)
 
 
 def test_the_fisher_information_is_the_mean_hessian(double):
     w, data, on = some(n=4000, d=2)
     h, rest = probability(data.x @ w, on)
     both = [
-        hessian(w, Samples(data.x, jnp.full(4000, y), data.group, p / 4000.0), on)
+        HESSIAN(w, Samples(data.x, jnp.full(4000, y), data.group, p / 4000.0), on)
         for y, p in ((1.0, h), (0.0, rest))
     ]
-    np.testing.assert_allclose(both[0] + both[1], fisher(w, data.x, on), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(both[0] + both[1], FISHER(w, data.x, on), rtol=1e-9, atol=1e-14)
 
 
 # ----------------------------------------------------------------------- permutations
@@ -191,9 +191,12 @@ DISTANCE = jit(aligned_distance)
 # -------------------------------------------------------------------------------- data
 
 
+PROBLEM = jit(problem)
+
+
 def test_samples_follow_the_mixture_and_the_teacher():
     cfg = Config(samples=20_000, fraction=0.3, mean_1=1.0, mean_2=-2.0, var_1=4.0, var_2=0.5)
-    mixture, w_star, data = problem(cfg, KEY)
+    mixture, w_star, data = PROBLEM(grid.typed(cfg, "float32"), KEY)
     group = np.asarray(data.group)
     assert abs(group.mean() - 0.3) < 0.01
     for i, (mean, var) in enumerate(((1.0, 4.0), (-2.0, 0.5))):
@@ -208,8 +211,8 @@ def test_samples_follow_the_mixture_and_the_teacher():
 
 
 def test_stretched_covariances_have_the_eigenvalues_they_say():
-    _, of_groups = world(Config(stretch=0.1), KEY)
-    mixture = mixture_of(Config(stretch=0.1, var_2=3.0), of_groups)
+    cfg = Config(stretch=0.1, var_2=3.0, samples=2)
+    mixture, _, _ = PROBLEM(grid.typed(cfg, "float32"), KEY)
     values = np.linalg.eigvalsh(np.asarray(mixture.covs))
     np.testing.assert_allclose(values, np.outer([1, 3], [1, 1.1, 1.2, 1.3, 1.4]), rtol=1e-4)
     off = np.asarray(mixture.covs[0]) - np.diag(np.diag(mixture.covs[0]))
@@ -219,17 +222,21 @@ def test_stretched_covariances_have_the_eigenvalues_they_say():
 @pytest.mark.parametrize("larger", [{"dim": 9}, {"samples": 4100}])
 def test_larger_sizes_only_append(larger):
     sizes: dict[str, Any] = {"dim": 3, "samples": 50}
-    small, large = MapConfig(**sizes), MapConfig(**(sizes | larger))
-    a, b = (problem(c, KEY) for c in (small, large))
+    configs = MapConfig(**sizes), MapConfig(**(sizes | larger))
+    a, b = (PROBLEM(grid.typed(c, "float32"), KEY) for c in configs)
     np.testing.assert_allclose(a[1][:3], b[1][:3], rtol=1e-6)
     np.testing.assert_allclose(a[2].x[:50, :3], b[2].x[:50, :3], rtol=1e-5)
 
 
-def test_a_mixture_of_one_s_own_is_checked_and_used(double):
-    own = given_mixture([0.2, 0.3, 0.5], np.eye(3), [np.eye(3) * s for s in (1, 2, 3)])
-    cfg = Config(dim=3, width=2, samples=400, test_samples=50)
-    found = jit(simulate_fit)(grid.typed(cfg, "float64"), KEY, own)
-    assert found.group_loss.shape == (3,)
+def test_a_mixture_of_one_s_own_is_checked_and_used():
+    own = given_mixture([0.2, 0.3, 0.5], 9 * np.eye(3), [np.eye(3) * s for s in (1, 2, 3)])
+    cfg = grid.typed(Small(dim=3, samples=2000), "float32")
+    mixture, _, data = PROBLEM(cfg, KEY, own)
+    np.testing.assert_allclose(mixture.covs[2], 3 * np.eye(3), rtol=1e-6)
+    shares = np.bincount(np.asarray(data.group)) / 2000
+    np.testing.assert_allclose(shares, [0.2, 0.3, 0.5], atol=0.05)
+    at = np.asarray(data.x)[np.asarray(data.group) == 1]
+    np.testing.assert_allclose(at.mean(axis=0), [0, 9, 0], atol=0.3)
     for bad in (
         ([0.5, 0.6], np.zeros((2, 2)), [np.eye(2)] * 2),
         ([0.5, 0.5], np.zeros((2, 2)), [np.eye(2), -np.eye(2)]),
@@ -242,13 +249,17 @@ def test_a_mixture_of_one_s_own_is_checked_and_used(double):
 # --------------------------------------------------------------- minimiser and local theory
 
 
+def many(simulate):
+    """24 seeds of two neurons in three dimensions."""
+    cfg = grid.typed(Small(dim=3, width=2, test_samples=2000, fraction=0.4), "float64")
+    keys = jax.vmap(lambda seed: seed_key("group_imbalance", seed))(jnp.arange(24))
+    return jax.tree.map(np.asarray, jit(jax.vmap(simulate, in_axes=(None, 0)))(cfg, keys))
+
+
 @pytest.fixture(scope="module")
 def fitted():
     with jax.enable_x64(True):
-        cfg = grid.typed(Config(dim=3, width=2, samples=4000, test_samples=4000), "float64")
-        run = jit(jax.vmap(simulate_fit, in_axes=(None, 0)))
-        keys = jax.vmap(lambda seed: seed_key("group_imbalance", seed))(jnp.arange(24))
-        return jax.tree.map(np.asarray, run(cfg, keys))
+        return many(simulate_fit)
 
 
 def test_the_gradient_vanishes_at_the_minimiser(fitted):
@@ -257,42 +268,36 @@ def test_the_gradient_vanishes_at_the_minimiser(fitted):
 
 
 def test_the_average_excess_risk_is_dk_over_2n(fitted):
-    law = theory.average_excess(3, 2, 4000)
+    law = theory.average_excess(3, 2, 2000)
     error = fitted.excess.std() / math.sqrt(24)
     assert abs(fitted.excess.mean() - law) < 4 * error
     assert error < 0.2 * law
-    np.testing.assert_allclose(
-        (fitted.expected_excess * 0.5).sum(axis=1), law, rtol=1e-6
-    )  # with equal fractions the groups' predictions average to it exactly
+    exact = fitted.expected_excess @ [0.6, 0.4]  # the groups' predictions average to it
+    np.testing.assert_allclose(exact, law, rtol=1e-6)
 
 
 def test_the_average_risk_is_that_of_the_groups(fitted):
-    np.testing.assert_allclose(fitted.group_loss.mean(axis=1), fitted.test_loss, rtol=1e-9)
-    np.testing.assert_allclose(fitted.group_excess.mean(axis=1), fitted.excess, rtol=1e-6)
+    mean = np.array([0.6, 0.4])
+    np.testing.assert_allclose(fitted.group_loss @ mean, fitted.test_loss, rtol=1e-9)
+    np.testing.assert_allclose(fitted.group_excess @ mean, fitted.excess, rtol=1e-6)
     assert (fitted.excess > 0).all()
 
 
 def test_the_error_has_the_size_of_the_inverse_fisher_information(fitted):
-    ratio = np.sqrt(np.mean(fitted.error**2) / np.mean(fitted.expected_error**2))
-    assert 0.7 < ratio < 1.5
+    assert 0.6 < np.median(fitted.error / fitted.expected_error) < 1.6
 
 
-def test_the_limits_of_large_n_are_those_of_the_fit(double):
-    cfg = Config(dim=3, width=2, test_samples=4000, mean_1=0.5, samples=4000)
-    cfg = grid.typed(cfg, "float64")
-    local, fit = jit(simulate_local)(cfg, KEY), jit(simulate_fit)(cfg, KEY)
-    np.testing.assert_allclose(local.error / 4000**0.5, fit.expected_error, rtol=1e-9)
-    np.testing.assert_allclose(local.group_excess / 4000, fit.expected_excess, rtol=1e-9)
-    assert local.excess == pytest.approx(3.0)
-    assert 0.5 < float(local.rate / fit.rate) < 2
-
-
-def test_a_count_of_neurons_and_a_shape_of_neurons_are_the_same(double):
-    sizes: dict[str, Any] = dict(dim=3, width=2, samples=300, test_samples=20)
-    a = jit(simulate_fit)(grid.typed(Config(**sizes), "float64"), KEY)
-    b = jit(simulate_fit)(grid.typed(WideConfig(**sizes), "float64"), KEY)
-    for name in ("error", "test_loss", "rate", "sharpest", "expected_error"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-7, err_msg=name)
+def test_the_limits_of_large_n_are_those_of_the_fit(double, fitted):
+    local = many(simulate_local)
+    np.testing.assert_allclose(local.error / 2000**0.5, fitted.expected_error, rtol=1e-9)
+    np.testing.assert_allclose(local.group_excess / 2000, fitted.expected_excess, rtol=1e-9)
+    np.testing.assert_allclose(local.excess, 3.0, rtol=1e-9)
+    assert 0.7 < np.exp(np.mean(np.log(local.rate / fitted.rate))) < 1.4
+    for i in range(3):
+        groups = theory.groups_of(Config(dim=3, width=2, fraction=0.4))
+        bound = theory.hessian_bound(groups, theory.teacher_of(local.weights[i], groups))
+        assert 0 < bound < local.flattest[i]
+        assert local.sharpest[i] < theory.moment_bound(groups, 2)
 
 
 # ------------------------------------------------------------------------------ descent
@@ -305,7 +310,7 @@ def descended():
         run = jit(simulate_descent)
         plain = run(grid.typed(cfg, "float64"), KEY)
         noisy = DescentConfig(**{**vars_of(cfg), "noise": 0.1, "times": 60.0})
-        return plain, run(grid.typed(noisy, "float64"), KEY)
+        return jax.tree.map(np.asarray, (plain, run(grid.typed(noisy, "float64"), KEY)))
 
 
 def vars_of(cfg):
@@ -347,17 +352,6 @@ def test_many_starts_at_once_are_each_alone(double):
     assert float(spread_of(together)) == pytest.approx(math.sqrt((centre**2).sum() / 3))
 
 
-def test_descent_and_newton_meet(double):
-    cfg = grid.typed(Config(dim=2, width=2, samples=1500), "float64")
-    _, w_star, data = jit(problem)(cfg, KEY)
-    w_hat, slope = jit(lambda w, d: minimiser(cfg, w, d))(w_star, data)
-    assert float(slope) < 1e-9
-    end = jit(lambda w, d: descend_from(w, d, jnp.ones(2), 2.0, steps=6000).last[0])(
-        w_star[:, None], data
-    )
-    np.testing.assert_allclose(end[:, 0], w_hat, atol=1e-4)
-
-
 def test_a_map_tells_success_from_failure():
     run = jit(simulate_map)
     sizes: dict[str, Any] = dict(dim=3, width=2, starts=3, mean_2=0.0)
@@ -372,7 +366,7 @@ def test_a_map_tells_success_from_failure():
 # ------------------------------------------------------------------ tensor initialisation
 
 
-def log_density(mixture, x):
+def density(mixture, x):
     parts = [
         float(f) * multivariate_normal(np.asarray(m), np.asarray(c)).pdf(x)
         for f, m, c in zip(mixture.fractions, mixture.means, mixture.covs, strict=True)
@@ -385,7 +379,7 @@ def test_scores_are_finite_differences_of_the_density(double):
     x = np.asarray(draw("point", 3))
 
     def p(*shifts):
-        return log_density(mixture, x + h * sum((np.eye(3)[i] * s for i, s in shifts), np.zeros(3)))
+        return density(mixture, x + h * sum((np.eye(3)[i] * s for i, s in shifts), np.zeros(3)))
 
     def nabla(*axes):
         """A central difference along each axis."""
@@ -395,7 +389,7 @@ def test_scores_are_finite_differences_of_the_density(double):
             total += np.prod(s) * p(*zip(axes, s, strict=True))
         return total / (2 * h) ** len(axes)
 
-    s1, s2, s3 = scores(mixture, jnp.asarray(x))
+    s1, s2, s3 = (np.asarray(s[0]) for s in SCORES(mixture, jnp.asarray(x)[None]))
     np.testing.assert_allclose(s1, [-nabla(i) / p() for i in range(3)], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
         s2, [[nabla(i, j) / p() for j in range(3)] for i in range(3)], rtol=1e-3, atol=1e-4
@@ -404,36 +398,55 @@ def test_scores_are_finite_differences_of_the_density(double):
     np.testing.assert_allclose(s3, third, rtol=1e-2, atol=2e-3)
 
 
+SCORES = jit(jax.vmap(scores, in_axes=(None, 0)))
+
+
+def all_moments(mixture, data, basis, alpha):
+    """Every moment of all samples, in its contracted form."""
+    (moments,) = moments_of(mixture, data, data.share[None])
+    return moments.q1(), moments.q2(), moments.q3_along(alpha), moments.q3_in(basis)
+
+
+MOMENTS = jit(all_moments)
+
+
 def test_moments_are_means_of_labels_times_scores(double):
-    mixture = mixed()
-    _, data, _ = some(n=30)
-    moments = moments_of(mixture, data, data.share)
-    s1, s2, s3 = jax.vmap(lambda x: scores(mixture, x))(data.x)
-    label = data.share * (data.y - data.y.mean())
-    q3 = jnp.einsum("n,nijk->ijk", label, s3)
-    basis, alpha = draw("basis", 3, 2), draw("alpha", 3)
-    np.testing.assert_allclose(moments.q1(), label @ s1, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(moments.q2(), jnp.einsum("n,nij->ij", label, s2), rtol=1e-8,
-                               atol=1e-12)  # fmt: skip
-    np.testing.assert_allclose(moments.q3_along(alpha), q3 @ alpha, rtol=1e-8, atol=1e-12)
-    projected = jnp.einsum("ijk,ia,jb,kc->abc", q3, basis, basis, basis)
-    np.testing.assert_allclose(moments.q3_in(basis), projected, rtol=1e-8, atol=1e-12)
+    mixture, (_, data, _) = mixed(), some(n=30)
+    basis, alpha = np.asarray(draw("basis", 3, 2)), np.asarray(draw("alpha", 3))
+    q1, q2, along, inside = MOMENTS(mixture, data, basis, alpha)
+    label = np.asarray(data.share * (data.y - data.y.mean()))
+    s1, s2, s3 = (np.tensordot(label, s, 1) for s in SCORES(mixture, data.x))
+    np.testing.assert_allclose(q1, s1, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(q2, s2, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(along, s3 @ alpha, rtol=1e-8, atol=1e-12)
+    projected = np.einsum("ijk,ia,jb,kc->abc", s3, basis, basis, basis)
+    np.testing.assert_allclose(inside, projected, rtol=1e-8, atol=1e-12)
 
 
-def test_first_and_third_moment_are_tensors_of_the_weights(double):
-    """Q_1 and Q_2 by Monte Carlo against their forms in the weights (Definition C.1.1)."""
-    mixture, w, n = mixed(), draw("w", 3, 2), 200_000
-    z = draw("z", n, 3)
-    at = np.asarray(jax.random.categorical(KEY, jnp.log(mixture.fractions), shape=(n,)))
-    x = mixture.means[at] + jnp.einsum("nij,nj->ni", mixture.roots[at], z)
-    h, _ = probability(x @ w, jnp.ones(2))
-    data = Samples(x, h, jnp.asarray(at, jnp.int32), jnp.full(n, 1 / n))
-    s, t = sigmoids(x @ w)
-    first = jnp.mean(s * t, axis=0) / 2
-    second = jnp.mean(s * t * (t - s), axis=0) / 2
-    moments = moments_of(mixture, data, data.share)
-    np.testing.assert_allclose(moments.q1(), w @ first, atol=3e-3)
-    np.testing.assert_allclose(moments.q2(), (w * second[None]) @ w.T, atol=8e-3)
+def sampled(mixture, n):
+    """Points of a mixture, by NumPy."""
+    random = np.random.default_rng(0)
+    at = random.choice(3, n, p=np.asarray(mixture.fractions))
+    z = random.normal(size=(n, 3))
+    return np.asarray(mixture.means)[at] + np.einsum("nij,nj->ni", np.asarray(mixture.roots)[at], z)
+
+
+def test_moments_are_tensors_of_the_weights(double):
+    """Q_1, Q_2 and Q_3 by Monte Carlo against their forms in the weights (Definition C.1.1)."""
+    mixture, w, n = mixed(), np.asarray(draw("w", 3, 2)), 400_000
+    x = sampled(mixture, n)
+    s = 1 / (1 + np.exp(-x @ w))
+    share = jnp.full(n, 1 / n)
+    data = Samples(jnp.asarray(x), jnp.asarray(s.mean(axis=1)), jnp.zeros(n, jnp.int32), share)
+    basis, alpha = np.eye(3, 2), np.asarray(draw("alpha", 3))
+    q1, q2, along, _ = MOMENTS(mixture, data, basis, alpha)
+    bend = s * (1 - s)
+    first, second = bend.mean(axis=0) / 2, (bend * (1 - 2 * s)).mean(axis=0) / 2
+    third = (bend * (1 - 6 * bend)).mean(axis=0) / 2
+    np.testing.assert_allclose(q1, w @ first, atol=3e-3)
+    np.testing.assert_allclose(q2, (w * second) @ w.T, atol=6e-3)
+    np.testing.assert_allclose(along, (w * third * (alpha @ w)) @ w.T, atol=8e-3)
+    assert np.abs(along).max() > 0.02  # so that the tolerance tells
 
 
 def test_a_tensor_is_taken_apart(double):
@@ -444,12 +457,15 @@ def test_a_tensor_is_taken_apart(double):
     np.testing.assert_allclose(np.sort(cosines.max(axis=0)), 1.0, atol=1e-4)
 
 
+PULLED = jit(pulled)
+
+
 def test_magnitudes_are_found_back(double):
-    mixture, norms = mixed(), jnp.array([0.5, 3.0])
+    mixture, norms = mixed(), np.array([0.5, 1.5])
     directions = unit(draw("u", 3, 2), 0)
-    pull = jnp.stack([pulled(mixture, directions[:, i], norms[i : i + 1])[0] for i in range(2)]) / 2
+    pull = jnp.array([PULLED(mixture, directions[:, i], norms[i : i + 1])[0] for i in range(2)]) / 2
     signed = directions * jnp.array([[1.0, -1.0]])
-    found, alpha, z = magnitudes(mixture, signed, directions @ pull)
+    found, alpha, z = jit(magnitudes)(mixture, signed, directions @ pull)
     np.testing.assert_allclose(found, directions, atol=1e-9)
     np.testing.assert_allclose(alpha, pull, rtol=1e-9)
     np.testing.assert_allclose(z, norms, rtol=0.01)
@@ -457,11 +473,9 @@ def test_magnitudes_are_found_back(double):
 
 def test_the_pull_is_that_of_monte_carlo(double):
     mixture, along = mixed(), unit(draw("along", 3))
-    at = np.asarray(jax.random.categorical(KEY, jnp.log(mixture.fractions), shape=(50_000,)))
-    x = mixture.means[at] + jnp.einsum("nij,nj->ni", mixture.roots[at], draw("z", 50_000, 3))
-    s, t = sigmoids(2 * (x @ along))
-    np.testing.assert_allclose(pulled(mixture, along, jnp.array([2.0]))[0], 2 * (s * t).mean(),
-                               rtol=0.02)  # fmt: skip
+    s = 1 / (1 + np.exp(-2 * sampled(mixture, 50_000) @ np.asarray(along)))
+    found = PULLED(mixture, along, np.array([2.0]))[0]
+    np.testing.assert_allclose(found, 2 * (s * (1 - s)).mean(), rtol=0.02)
 
 
 def test_symmetric_mixtures_are_known(double):
@@ -477,27 +491,20 @@ def test_symmetric_mixtures_are_known(double):
 TENSOR = jit(jax.vmap(simulate_tensor, in_axes=(None, 0)))
 
 
-@pytest.mark.parametrize("mean_2", [0.0, -1.0])
-def test_tensor_initialisation_recovers_planted_weights_better_with_more_samples(double, mean_2):
+@pytest.mark.parametrize(("mean_1", "mean_2"), [(1.0, 0.0), (0.5, -0.5)])
+def test_tensor_initialisation_recovers_planted_weights_better_with_more_samples(
+    double, mean_1, mean_2
+):
+    """Also for a symmetric mixture, where the second moment vanishes."""
     keys = jax.vmap(lambda seed: seed_key("t", seed))(jnp.arange(4))
     errors = []
-    for n in (1000, 90_000):
-        cfg = TensorConfig(dim=3, samples=n, mean_2=mean_2)
+    for n in (1000, 50_000):
+        cfg = TensorConfig(dim=3, samples=n, mean_1=mean_1, mean_2=mean_2)
         found = TENSOR(grid.typed(cfg, "float64"), keys)
         errors.append(float(jnp.median(found.relative_error)))
     assert errors[1] < 0.5 * errors[0]
-    assert errors[1] < 0.35
-    assert float(found.overlap.min()) > 0.8
+    assert errors[1] < 0.3
     assert float(found.literal_error.min()) > 0.85  # (C.5) as printed returns too small weights
-
-
-def test_starts_share_their_minimiser(double):
-    cfg = StartsConfig(dim=3, samples=15_000, steps=300, record=4)
-    found = jit(simulate_starts)(grid.typed(cfg, "float64"), KEY)
-    near, far = found.distance[-1, 1], found.distance[-1, 2]
-    assert near < 0.01 * found.distance[0, 1]
-    assert far > near
-    assert found.relative_error[1] == pytest.approx(0.1 / (2 * math.sqrt(2)), rel=1e-5)
 
 
 # ------------------------------------------------------------------------------- theory
@@ -584,16 +591,6 @@ def test_closed_forms_are_written_out():
     assert found.gamma == pytest.approx(r / (kappa * tau**2 * kappa**2 * 2))
 
 
-def test_the_bound_on_the_hessian_lies_below_it(double):
-    for kwargs in ({}, {"mean_1": 0.0, "var_2": 4.0}):
-        cfg = Config(test_samples=4000, **kwargs)
-        found = jit(simulate_local)(grid.typed(cfg, "float64"), KEY)
-        groups = theory.groups_of(cfg)
-        bound = theory.hessian_bound(groups, theory.teacher_of(found.weights, groups))
-        assert 0 < bound < float(found.flattest)
-        assert float(found.sharpest) < theory.moment_bound(groups, 2)
-
-
 def test_spread_after_is_what_descent_leaves():
     values, lr = np.array([0.1, 1.0]), 0.5
     starts = 0.1 * np.array([[1.0, 1.0], [-1.0, -1.0]]) / math.sqrt(2)
@@ -628,4 +625,3 @@ def test_probabilities_as_labels_give_the_expected_loss(double):
 def test_vectors_and_matrices_of_weights_are_inverse():
     w = draw("w", 3, 2)
     np.testing.assert_array_equal(as_matrix(as_vector(w), w), w)
-    assert isinstance(moments_of(mixed(), some(n=5)[1], jnp.full(5, 0.2)), Moments)

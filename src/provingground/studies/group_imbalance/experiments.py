@@ -573,7 +573,7 @@ TENSOR = Experiment(
             {
                 "all samples, joint subspace": {},
                 "as printed: three parts": {"joint": 0, "split": 1},
-                r"symmetric mixture": {"mean_2": -1.0},
+                "symmetric mixture": {"mean_1": 0.5, "mean_2": -0.5},
             }
         ),
     },

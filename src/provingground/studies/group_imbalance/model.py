@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, ArrayLike, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from provingground.errors import InputError
 from provingground.keys import normal, stream
@@ -100,7 +100,7 @@ class Mixture(eqx.Module):
         return self.fractions @ (jnp.linalg.norm(self.means, axis=1) + widest) ** k
 
 
-def given_mixture(fractions: ArrayLike, means: ArrayLike, covs: ArrayLike) -> Mixture:
+def given_mixture(fractions: Any, means: Any, covs: Any) -> Mixture:
     """A mixture of one's own, for the study's `data`: any number of groups."""
     lam, mu, cov = (np.asarray(a, np.float64) for a in (fractions, means, covs))
     if lam.ndim != 1 or not np.isclose(lam.sum(), 1) or (lam < 0).any():
