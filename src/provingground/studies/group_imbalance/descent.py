@@ -61,7 +61,7 @@ class StartsConfig(TensorConfig):
 class MapConfig(Config):
     """Many descents from around the teacher: sizes are numbers, so that one program serves all."""
 
-    dim: int = par(5, "d", "feature dimension", low=1, value=True, pad=8)
+    dim: int = par(5, "d", "feature dimension", low=1, value=True, pad=16)
     samples: int = par(4000, "n", "training samples", low=2, value=True, pad=4000)
     lr: float = par(1.0, "c", r"step size times $\lambda_{\max}$", low=0)
     eps: float = par(0.1, r"\epsilon", "distance of the starts from the teacher", low=0)

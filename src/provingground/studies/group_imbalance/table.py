@@ -16,6 +16,7 @@ from provingground import plot, stats
 from provingground.study import Claim, Estimate, Experiment, Scale, cases
 
 from . import theory
+from .measures import log
 from .model import Config
 
 SPREADS = (1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3, 1e4)
@@ -92,20 +93,20 @@ def exact(ds: xr.Dataset, name: str) -> xr.Dataset:
 
 def exponent(y: xr.DataArray, low: float, high: float) -> Estimate:
     """The exponent in the column's variable, of the geometric mean over seeds."""
-    logs = np.log(y.sel(value=slice(low, high)))
-    logs = logs.assign_coords(value=np.log(logs.value))
+    logs = log(y.sel(value=slice(low, high)))
+    logs = logs.assign_coords(value=log(logs.value))
     return stats.linear_law(logs, "value").slope
 
 
 def growth(y: xr.DataArray, low: float, high: float) -> Estimate:
     """The factor (its geometric mean over seeds) between two values of the column's variable."""
-    change = np.log(y.sel(value=high, drop=True)) - np.log(y.sel(value=low, drop=True))
+    change = log(y.sel(value=high, drop=True)) - log(y.sel(value=low, drop=True))
     return Estimate(*(float(np.exp(e)) for e in stats.mean(change)))
 
 
 def peak(y: xr.DataArray) -> Estimate:
     """How far the ends of a column lie below its best point: the larger of the two factors."""
-    logs = np.log(y)
+    logs = log(y)
     best = logs.isel(value=int(np.argmax(logs.mean("seed").values)), drop=True)
     ends = [stats.mean(logs.isel(value=i, drop=True) - best) for i in (0, -1)]
     worst = stats.worst(ends, "high")
@@ -116,7 +117,7 @@ def all_rise(forms: xr.Dataset) -> Estimate:
     """The smallest step, over all quantities, of the logarithm in the direction of worse."""
     worse = {k: (1 / forms[k] if k == "rate" else forms[k]) for k in forms}
     return stats.worst(
-        [stats.monotone(np.log(y), "value", "increasing") for y in worse.values()], "low"
+        [stats.monotone(log(y), "value", "increasing") for y in worse.values()], "low"
     )
 
 
