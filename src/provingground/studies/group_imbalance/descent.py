@@ -42,7 +42,7 @@ class DescentConfig(Config):
     eps: float = par(0.1, r"\epsilon", "distance of the start from the teacher", low=0)
     noise: float = par(0.0, r"\xi", "bound on the noise of a gradient's entries", low=0)
     times: float = par(12.0, r"T(1-v)", "steps in units of 1/(1-v)", low=0)
-    steps: int = par(100_000, r"T_{\max}", "gradient descent steps at most", low=1)
+    steps: int = par(100_000, r"T_{\max}", "gradient descent steps at most", low=1, value=True)
     record: int = par(61, "n_t", "recorded steps", low=2)
 
 
@@ -176,7 +176,7 @@ def simulate_descent(
         h, m2 = hessian(w_hat, data, on), mixture.moment(2)
         lr, (flat, sharp) = cfg.lr / m2, extremes(h, exist)
         n, rate = jnp.asarray(cfg.samples, float), lr * flat
-        last = jnp.clip(jnp.ceil(cfg.times / rate), 1, cfg.steps)
+        last = jnp.clip(jnp.ceil(cfg.times / rate), 1.0, jnp.asarray(cfg.steps, float))
         time = jnp.round(jnp.linspace(0.0, 1.0, cfg.record) * last)
         trace = descend_from(
             start,

@@ -60,7 +60,7 @@ def over_law(ds: xr.Dataset) -> Estimate:
 
 
 def over_prediction(ds: xr.Dataset) -> Estimate:
-    r"""Excess risk of group 2 over $\mathrm{tr}(F_2F^{-1})/(2n)$: ratio of means, over all cells."""
+    r"""Excess risk of group 2 over $\mathrm{tr}(F_2F^{-1})/(2n)$: ratio of means, over cells."""
     return stats.jackknife(
         lambda found, law: (found.mean("seed") / law.mean("seed")).mean(),
         group_2(ds.group_excess),
