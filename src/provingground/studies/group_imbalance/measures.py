@@ -141,10 +141,14 @@ def draw_descents(title: str, along: str, log: str = "") -> Callable[[xr.Dataset
         one, letter = ds.isel(seed=[0]), ds[along].attrs["symbol"]
         for i in range(ds.sizes[along]):
             at = one.isel({along: i})
-            curve = at.distance.assign_coords(step=at.time.values.ravel())
+            scaled = (at.time * at.rate).values.ravel()
+            curve = at.distance / at.distance.isel(step=0)
+            curve = curve.assign_coords(step=scaled)
+            curve.attrs = {"long_name": "distance to the minimiser over the first"}
             plot.curve(left, curve, "step", label=f"${letter} = {float(at[along]):g}$", log="y")
-        left.set_xscale("symlog", linthresh=100)
-        left.set_xlabel("gradient descent step, $t$ (first seed)")
+        x = np.linspace(0, left.get_xlim()[1], 50)
+        plot.theory_curve(left, x, np.exp(-x), "predicted rate")
+        left.set_xlabel("step in units of the predicted $1/(1-v)$ (first seed)")
         measured = tail_rate(ds)
         measured.attrs = {"long_name": "convergence rate", "symbol": "1 - v"}
         plot.curve(right, measured, along, label="of the descents", log=log + "y", line=False)
@@ -242,6 +246,9 @@ def harder(ds: xr.Dataset, along: str, easy: Any, hard: float) -> Estimate:
 def draw_map(title: str, along: str, log: str = "y") -> Callable[[xr.Dataset], Any]:
     def draw(ds: xr.Dataset):
         fig, (ax,) = plot.figure(title=title, width=4.2)
+        if ds.sizes[along] < 4:  # too few columns for a map
+            plot.curve(ax, ds.success, "samples", hue=along, log="x")
+            return fig
         plot.heatmap(ax, ds.success, along, "samples", log=log, limits=(0, 1))
         points = [
             (float(v), stats.threshold(ds.success.sel({along: v}, drop=True), "samples", 0.5).value)

@@ -137,16 +137,18 @@ def draw(title: str, quantities: Any):
         fig, axes = plot.figure(2, 3, title=title)
         for ax, name in zip(axes, COLUMNS, strict=False):
             found = quantities(ds, name)
-            worse = {WORDS[str(k)]: (-1 if k == "rate" else 1) * np.log10(found[k]) for k in found}
-            table = xr.concat(
-                [w - w.mean("seed").min("value") for w in worse.values()], dim="quantity"
-            ).assign_coords(quantity=list(worse))
-            table.attrs = {"long_name": "over the column's best, powers of ten"}
-            log = "" if "mean" in name or "fraction" in name else "x"
-            plot.curve(ax, table, "value", hue="quantity", log=log)
+            log_axis = "" if "mean" in name or "fraction" in name else "x"
+            for key in found:
+                worse = (-1 if key == "rate" else 1) * np.log10(found[key])
+                worse = worse - worse.mean("seed").min("value")
+                worse.attrs = {"long_name": "over the best, powers of ten"}
+                plot.curve(ax, worse, "value", label=WORDS[str(key)], log=log_axis)
             ax.set_xlabel(f"{VARIED[name][0]}, ${VARIED[name][1]}$")
-        for ax in axes[1:5]:
-            ax.set_ylabel("")
+        shared = axes[5]  # one legend for all panels, in the place of the sixth
+        shared.legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
+        shared.axis("off")
+        for ax in axes[:5]:
+            ax.legend([], []).set_visible(False)
         return fig
 
     return figure
