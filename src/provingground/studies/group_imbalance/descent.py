@@ -176,7 +176,9 @@ def simulate_descent(
         h, m2 = hessian(w_hat, data, on), mixture.moment(2)
         lr, (flat, sharp) = cfg.lr / m2, extremes(h, exist)
         n, rate = jnp.asarray(cfg.samples, float), lr * flat
-        last = jnp.clip(jnp.ceil(cfg.times / rate), 1.0, jnp.asarray(cfg.steps, float))
+        most = jnp.asarray(cfg.steps, float)
+        needed = jnp.ceil(cfg.times / jnp.maximum(rate, 1e-12))  # no minimiser: as long as allowed
+        last = jnp.clip(needed, 1.0, most)
         time = jnp.round(jnp.linspace(0.0, 1.0, cfg.record) * last)
         trace = descend_from(
             start,

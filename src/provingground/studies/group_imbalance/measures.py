@@ -234,7 +234,7 @@ def boundary(ds: xr.Dataset, of: str) -> stats.Boundary:
     return stats.phase_boundary(ds.success, along="samples", of=of, level=0.5)
 
 
-def harder(ds: xr.Dataset, along: str, easy: Any, hard: float) -> Estimate:
+def harder(ds: xr.Dataset, along: str, easy: Any, hard: Any) -> Estimate:
     """How much less of the column succeeds at `hard` than at `easy` (a mean over several)."""
     share = white(ds)
     base = share.sel({along: easy})
