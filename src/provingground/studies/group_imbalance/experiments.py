@@ -389,7 +389,7 @@ NOISE = Experiment(
     grid={"mean_1": 0.05, "noise": [0.01, 0.03, 0.1, 0.3], "times": 40.0},
     derive=opposite,
     seeds=32,
-    quick={**TWO, "noise": [0.01, 0.1], "times": 30.0, "seeds": 6},
+    quick={**TWO, "noise": [0.01, 0.1], "times": 20.0, "seeds": 6},
     claims=(
         Claim(
             "linear_in_noise",
@@ -418,7 +418,7 @@ NOISE = Experiment(
 
 SIZES = [500, 1000, 2000, 4000, 8000, 16_000]
 MAP: dict[str, Any] = dict(simulator="map", seeds=20)
-SMALL: dict[str, Any] = dict(samples=[1000, 4000], starts=3, steps=1000, seeds=10)
+SMALL: dict[str, Any] = dict(samples=[1000, 4000], starts=2, steps=1000, seeds=10)
 
 
 def laid_out(
@@ -522,7 +522,7 @@ FIGC_1 = Experiment(
     simulator="starts",
     grid={"samples": 20_000, "steps": 600},
     seeds=40,
-    quick={"seeds": 12},
+    quick={"steps": 400, "seeds": 12},
     claims=(
         Claim(
             "tensor_arrives",
