@@ -9,6 +9,7 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "group_imbalance",
     "in_context_learning",
     "chain_of_thought",
     "syntax_semantics",
