@@ -46,7 +46,7 @@ class Config:
 class WideConfig(Config):
     """The same with a number of neurons that is a mere number, so that one program serves all."""
 
-    width: int = par(3, "K", "neurons", low=1, value=True, pad=4)
+    width: int = par(3, "K", "neurons", low=1, value=True, pad=6)
 
 
 class Probes(eqx.Module):
