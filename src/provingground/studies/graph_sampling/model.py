@@ -1,0 +1,441 @@
+"""Data, network and training of the three-layer GCN, in the paper's order.
+
+Letters in shapes: N nodes, d features, m neurons, K outputs, L degree groups, p the width of the
+teacher. Widths and degrees are laid out for a padded size; neurons that do not exist start at zero
+and get no gradient, so they need no mask in the loop.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from provingground.keys import normal, stream, uniform
+from provingground.study import config, mask, par, probe, size
+from provingground.train import Trace, by_lane, descend, log_steps
+
+from . import samplers
+from .graph import (
+    Adjacency,
+    Graph,
+    aggregate,
+    column_norms2,
+    random_graph,
+    random_sparse_graph,
+    row_sums,
+)
+from .samplers import Groups, Sampled
+
+
+@config
+class Config:
+    """The paper's parameters. Defaults: the unbalanced graph of Figure 5.3, a target of the
+    concept class, and full batches by Adam (the printed step size does not train)."""
+
+    nodes: int = par(2000, "N", "nodes", low=8)
+    group_share: float = par(0.05, "N_1/N", "share of nodes in group 1", low=0, high=1)
+    degree_1: int = par(10, "d_1", "degree in group 1", low=1, value=True, pad=128)
+    degree_2: int = par(1, "d_2", "degree in group 2", low=1, value=True, pad=128)
+    dim: int = par(10, "d", "feature dimension", low=1)
+    concept: bool = par(True, "F^*", "target of the concept class, not of (5.20)", value=True)
+    teacher: int = par(10, "p", "width of the target", low=1)
+    outputs: int = par(2, "K", "outputs", low=1)
+    p1_hat: float = par(0.9, r"\hat p_1", "scale of group 1 in the labels", low=0)
+    p2_hat: float = par(0.1, r"\hat p_2", "scale of group 2 in the labels", low=0)
+    samples: int = par(1000, r"|\Omega|", "labelled nodes", low=2, value=True)
+    sampler: str = par("groups", "A^s", "how nodes are sampled", choices=("groups", "fastgcn"))
+    symmetric: bool = par(False, "P^sAP^s", "sample rows and columns alike", value=True)
+    independent: bool = par(False, "A^{s(i)}", "a sample for each layer")
+    p1: float = par(0.9, "p_1^*", "scale of group 1 in training", low=0)
+    p2: float = par(0.1, "p_2^*", "scale of group 2 in training", low=0)
+    kept_1: float = par(0.9, "S_1/N_1", "sampled fraction of group 1", low=0, high=1)
+    kept_2: float = par(0.9, "S_2/N_2", "sampled fraction of group 2", low=0, high=1)
+    drawn: int = par(1800, "t", "draws of FastGCN", low=1, value=True, pad=8192)
+    width: int = par(64, "m", "neurons in each hidden layer", low=1, value=True, pad=32)
+    dropout: float = par(0.4, r"p_{\mathrm{drop}}", "dropout", low=0, high=0.95)
+    optimiser: str = par("adam", "U", "rule of descent", choices=("adam", "sgd"))
+    lr: float = par(5e-3, r"\eta", "step size", low=0)
+    batch: int = par(0, r"|\Omega^s|", "labelled nodes of a step (0: all)", low=0)
+    steps: int = par(300, "T T_w", "steps", low=1, value=True)
+    inner: int = par(20, "T_w", "steps of an inner loop (Algorithm 2)", low=1, value=True)
+    decay: float = par(
+        1e-3, r"1-\lambda_{t+1}/\lambda_t", "weight decay (Algorithm 2)", low=0, high=1
+    )
+    smoothing: float = par(1.0, r"\rho", "factor on the smoothing noise (Algorithm 2)", low=0)
+    signs: bool = par(True, r"\Sigma", "random signs (Algorithm 2)", value=True)
+    lam_w: float = par(0.0, r"\lambda_w", "regulariser of W (Algorithm 2)", low=0)
+    lam_v: float = par(0.0, r"\lambda_v", "regulariser of V (Algorithm 2)", low=0)
+    noise: float = par(0.0, r"\xi", "s.d. of the gradient's perturbation (Algorithm 2)", low=0)
+    outputs_drawn: int = par(8, "n_o", "outputs drawn (Algorithm 2)", low=1)
+    record: int = par(2, "n_t", "recorded steps", low=2)
+
+
+class Probes(eqx.Module):
+    """What one training reports. Losses are with the effective matrix, without dropout."""
+
+    train_loss: Float[Array, "step"] = probe("training MSE", r"L_\Omega")
+    test_loss: Float[Array, "step"] = probe("test MSE")
+    test_error: Float[Array, "step"] = probe("test MSE over the variance of the labels")
+    averaged_error: Float[Array, ""] = probe("the same, of the mean of several outputs")
+    label_variance: Float[Array, ""] = probe("variance of the test labels")
+    norm_inf: Float[Array, ""] = probe("largest row sum", r"\|A^*\|_\infty")
+    max_degree: Int[Array, ""] = probe("largest degree", r"\delta")
+    mean_degree: Float[Array, "group"] = probe("mean degree of a group", "d_l")
+    row_mass: Float[Array, "group"] = probe("mean row sum of A over group 1, rows of group 1 or 2")
+    row_error: Float[Array, ""] = probe("mean l1 error of a sampled row")
+    row_error_max: Float[Array, ""] = probe("largest l1 error of a row", r"\|A^s-A^*\|_\infty")
+    row_error_theory: Float[Array, ""] = probe("expected l1 error of a row, in closed form")
+    noise_ratio: Float[Array, ""] = probe(
+        "noise of aggregated features over signal", r"\|(A^s-A^*)X\|^2/\|A^*X\|^2"
+    )
+    importance_ratio: Float[Array, ""] = probe("FastGCN's chance of group 1 over group 2")
+    group: Int[Array, "group"] = probe("degree group", "l")
+    step: Int[Array, "step"] = probe("step", "s")
+
+
+# ------------------------------------------------------------------------------- data
+
+
+def degree_groups(cfg: Config) -> tuple[Int[Array, "N"], Int[Array, "N"]]:
+    """Group 0 (the paper's 1) comes first. Also the degree that each node should have."""
+    first = jnp.arange(cfg.nodes) < jnp.round(jnp.asarray(cfg.group_share) * cfg.nodes)
+    wanted = jnp.where(first, cfg.degree_1, cfg.degree_2).astype(int)
+    return jnp.where(first, 0, 1), wanted
+
+
+def drawn_graph(cfg: Config, key: Key[Array, ""], sparse: bool) -> Graph:
+    group, degree = degree_groups(cfg)
+    slots = max(size(cfg, "degree_1"), size(cfg, "degree_2"))
+    make = random_sparse_graph if sparse else random_graph
+    return make(stream(key, "data/graph"), group, degree, slots)
+
+
+class Teacher(eqx.Module):
+    """The weights of the two targets."""
+
+    w: Float[Array, "3 d p"]  # W* of (5.20), then W_1*, W_2* of (5.12)
+    v: Float[Array, "2 p p"]
+    c: Float[Array, "2 p K"]
+
+
+def random_teacher(cfg: Config, key: Key[Array, ""]) -> Teacher:
+    d, p, k = cfg.dim, cfg.teacher, cfg.outputs
+    z = normal(stream(key, "data/teacher"), (3 * d + 2 * p + k, p))
+    w, v = z[: 3 * d].reshape(3, d, p), z[3 * d : 3 * d + 2 * p].reshape(2, p, p)
+    c = z[3 * d + 2 * p :].T
+    c_in = uniform(stream(key, "data/read_out"), (p, k), -1.0, 1.0)
+    unit = jnp.concatenate([w[:1], w[1:] / jnp.linalg.norm(w[1:], axis=1, keepdims=True)])
+    return Teacher(unit, v / jnp.linalg.norm(v, axis=1, keepdims=True), jnp.stack([c, c_in]))
+
+
+def figure_target(
+    t: Teacher, a: Adjacency, p_hat: Float[Array, "N"], x: Float[Array, "N d"]
+) -> Float[Array, "N K"]:
+    r"""(5.20): $(\sin(\hat AXW^*) \odot \tanh(\hat AXW^*))C^*$ with $\hat A = A\hat P$."""
+    z = aggregate(a, p_hat[:, None] * x) @ t.w[0]
+    return (jnp.sin(z) * jnp.tanh(z)) @ t.c[0]
+
+
+def concept_target(
+    t: Teacher, a: Adjacency, p_hat: Float[Array, "N"], x: Float[Array, "N d"]
+) -> Float[Array, "N K"]:
+    r"""(5.12): $\hat A(\cos(r_1) \odot r_2)C^*$ with $r_a = \hat A\phi_a(\hat AXW_a^*)V_a^*$ and
+    $\phi_1 = \tanh$, $\phi_2 = \sin$."""
+    p = p_hat[:, None]
+    z = aggregate(a, p * x)
+    r_1 = aggregate(a, p * jnp.tanh(z @ t.w[1])) @ t.v[0]
+    r_2 = aggregate(a, p * jnp.sin(z @ t.w[2])) @ t.v[1]
+    return aggregate(a, p * ((jnp.cos(r_1) * r_2) @ t.c[1]))
+
+
+class Task(eqx.Module):
+    """Everything that is given: graph, features, labels, and which labels are known."""
+
+    graph: Graph
+    x: Float[Array, "N d"]
+    y: Float[Array, "N K"]
+    unit: Float[Array, ""]  # labels are divided by it in training
+    known: Bool[Array, "N"]  # Omega
+    order: Int[Array, "N"]  # a random order whose first |Omega| nodes are labelled
+
+
+def random_task(cfg: Config, key: Key[Array, ""], graph: Graph) -> Task:
+    """Section 5.4 on a graph: Gaussian features, labels of a teacher, random labelled nodes.
+
+    Labels of the concept class are tiny, so training sees them at unit variance.
+    """
+    n = len(graph.group)
+    x = normal(stream(key, "data/x"), (n, cfg.dim))
+    teacher = random_teacher(cfg, key)
+    p_hat = jnp.stack([jnp.asarray(cfg.p1_hat), jnp.asarray(cfg.p2_hat)])[graph.group]
+    concept = jnp.asarray(cfg.concept)
+    inside = concept_target(teacher, graph.a, p_hat, x)
+    y = jnp.where(concept, inside, figure_target(teacher, graph.a, p_hat, x))
+    unit = jnp.where(concept, jnp.std(y), 1.0)
+    return task_of(cfg, key, graph, x, y, jnp.where(unit > 0, unit, 1.0))
+
+
+def task_of(
+    cfg: Config,
+    key: Key[Array, ""],
+    graph: Graph,
+    x: Float[Array, "N d"],
+    y: Float[Array, "N K"],
+    unit: Float[Array, ""],
+) -> Task:
+    """The task of given features and labels: which of the labels are known is drawn."""
+    n = len(y)
+    order = jnp.argsort(jax.random.bits(stream(key, "data/labelled"), (n,), jnp.uint32))
+    count = jnp.minimum(jnp.asarray(cfg.samples), n - 1)  # one label at least is left to test
+    known = jnp.zeros(n, bool).at[order].set(jnp.arange(n, dtype=count.dtype) < count)
+    return Task(graph, x, y, unit, known, order)
+
+
+# ---------------------------------------------------------------------------- network
+
+
+class Weights(eqx.Module):
+    """W and V are trained; biases (one row for all nodes) and the read-out stay."""
+
+    w: Float[Array, "d m"]
+    v: Float[Array, "m m"]
+    b1: Float[Array, "m"]
+    b2: Float[Array, "m"]
+    c: Float[Array, "m K"]
+
+
+def neuron_pairs(key: Key[Array, ""], m: int) -> Float[Array, "m m"]:
+    """Standard normals for each pair of neurons, the same for any padded width."""
+    return jax.vmap(lambda i: normal(jax.random.fold_in(key, i), (m,)))(jnp.arange(m))
+
+
+def initial_weights(cfg: Config, key: Key[Array, ""], d: int, k: int) -> Weights:
+    r"""Section 5.3.3: $W^{(0)}, b_1 \sim N(0, 1/m_1)$, $V^{(0)}, b_2 \sim N(0, 1/m_2)$,
+    $C \sim N(0, 1)$."""
+    m, exists = size(cfg, "width"), mask(cfg, "width").astype(float)
+    scale = exists / jnp.sqrt(jnp.asarray(cfg.width).astype(float))
+    z = normal(stream(key, "init"), (m, d + 2 + k))
+    v = neuron_pairs(stream(key, "init/v"), m) * scale[:, None] * exists[None, :]
+    return Weights(
+        w=(z[:, :d] * scale[:, None]).T,
+        v=v,
+        b1=z[:, d] * scale,
+        b2=z[:, d + 1] * scale,
+        c=z[:, d + 2 :] * exists[:, None],
+    )
+
+
+def network(
+    w: Weights,
+    a: Adjacency,
+    x: Float[Array, "N d"],
+    s: Sampled,
+    drop: Float[Array, "2 N m"] | None = None,
+) -> Float[Array, "N K"]:
+    r"""(5.4): $F = A\sigma(A\sigma(AXW + B_1)V + B_2)C$, where layer i has
+    $A^{s(i)} = \mathrm{diag}(r_i)A\,\mathrm{diag}(c_i)$. `drop` multiplies the hidden layers."""
+
+    def layer(i: int, h: Array) -> Array:
+        return s.rows[i][:, None] * aggregate(a, s.cols[i][:, None] * h)
+
+    h = jax.nn.relu(layer(0, x) @ w.w + w.b1[None, :])
+    h = h if drop is None else h * drop[0]
+    h = jax.nn.relu(layer(1, h) @ w.v + w.b2[None, :])
+    h = h if drop is None else h * drop[1]
+    return layer(2, h @ w.c)  # A(hC) is (Ah)C, on K columns instead of m
+
+
+def dropout(key: Key[Array, ""], rate: Float[Array, ""], n: int, m: int) -> Float[Array, "2 N m"]:
+    """Inverted dropout of both hidden layers: zero, or one over the chance to stay.
+
+    Each random word serves four neurons, with eight bits each.
+    """
+    words = jax.random.bits(key, (m // 4, 2, n), jnp.uint32)
+    bits = jax.lax.bitcast_convert_type(words, jnp.uint8)
+    bits = jnp.moveaxis(bits, 0, 2).reshape(2, n, m)
+    cut = jnp.round(rate * 256)
+    return (bits.astype(float) >= cut).astype(float) / (1 - cut / 256)
+
+
+def squared_error(
+    f: Float[Array, "N K"], y: Float[Array, "N K"], weight: Float[Array, "N"]
+) -> Float[Array, ""]:
+    r"""$\frac12\sum_n w_n\|F_n - y_n\|^2$; the loss of section 5.4 where weights sum to one."""
+    return jnp.sum(weight * jnp.sum((f - y) ** 2, axis=1)) / 2
+
+
+# --------------------------------------------------------------------------- training
+
+
+def training_groups(cfg: Config, group: Int[Array, "N"]) -> Groups:
+    kept = jnp.stack([jnp.asarray(cfg.kept_1), jnp.asarray(cfg.kept_2)])
+    return samplers.groups(group, kept, jnp.stack([jnp.asarray(cfg.p1), jnp.asarray(cfg.p2)]))
+
+
+def effective(cfg: Config, groups: Groups) -> Sampled:
+    r"""What the network is trained for and tested with: $A^*$, or $A$ for FastGCN."""
+    if cfg.sampler == "fastgcn":
+        groups = eqx.tree_at(lambda g: g.p_star, groups, jnp.ones_like(groups.p_star))
+    return samplers.effective(groups, cfg.symmetric if cfg.sampler == "groups" else False)
+
+
+def sample(cfg: Config, key: Key[Array, ""], groups: Groups, q: Float[Array, "N"]) -> Sampled:
+    """The graph of one step."""
+    if cfg.sampler == "fastgcn":
+        count = jnp.asarray(cfg.drawn).astype(int)
+        return samplers.fast_sample(key, q, count, size(cfg, "drawn"), cfg.independent)
+    return samplers.group_sample(key, groups, cfg.symmetric, cfg.independent)
+
+
+def batch_weights(cfg: Config, key: Key[Array, ""], task: Task) -> Float[Array, "N"]:
+    """How often each node is in the batch of a step, over the size of the batch."""
+    known = task.known.astype(float)
+    if not cfg.batch:
+        return known / jnp.sum(known)
+    place = jnp.floor(uniform(key, (cfg.batch,)) * jnp.sum(known)).astype(int)
+    drawn = task.order[place][:, None] == jnp.arange(len(known))[None, :]
+    return jnp.sum(drawn, axis=0, dtype=float) / cfg.batch
+
+
+class Step(eqx.Module):
+    """What is drawn for one step."""
+
+    sampled: Sampled
+    weight: Float[Array, "N"]
+    drop: Float[Array, "2 N m"]
+
+
+def one_step(
+    cfg: Config, key: Key[Array, ""], task: Task, groups: Groups, q: Float[Array, "N"]
+) -> Step:
+    keys = jax.random.split(key, 3)
+    sampled = sample(cfg, keys[0], groups, q)
+    weight = batch_weights(cfg, keys[1], task) * sampled.kept.astype(float)
+    rate = jnp.asarray(cfg.dropout)
+    return Step(sampled, weight, dropout(keys[2], rate, len(q), size(cfg, "width")))
+
+
+def rule(cfg: Config) -> optax.GradientTransformation:
+    return optax.adam(cfg.lr) if cfg.optimiser == "adam" else optax.sgd(cfg.lr)
+
+
+# ----------------------------------------------------------------------- measurements
+
+
+def errors(f: Float[Array, "N K"], task: Task) -> dict[str, Float[Array, ""]]:
+    """Mean squared errors in the units of the labels, and over the variance of the test labels."""
+    square = jnp.mean((f * task.unit - task.y) ** 2, axis=1)
+    test = ~task.known
+    loss, variance = mean_over(test, square), label_variance(task)
+    return dict(
+        train_loss=mean_over(task.known, square),
+        test_loss=loss,
+        test_error=loss / jnp.where(variance > 0, variance, 1.0),
+    )
+
+
+def mean_over(chosen: Bool[Array, "N"], values: Float[Array, "N"]) -> Float[Array, ""]:
+    count = jnp.maximum(jnp.sum(chosen, dtype=float), 1.0)
+    return jnp.sum(jnp.where(chosen, values, 0.0)) / count
+
+
+def label_variance(task: Task) -> Float[Array, ""]:
+    test = ~task.known
+    mean = jax.vmap(mean_over, in_axes=(None, 1))(test, task.y)
+    return mean_over(test, jnp.mean((task.y - mean[None, :]) ** 2, axis=1))
+
+
+def row_errors(
+    a: Adjacency, s: Sampled, best: Sampled
+) -> Float[Array, "N"]:
+    r"""$\|a_n^s - a_n^*\|_1$ of each row, for matrices whose rows are not scaled."""
+    return row_sums(a, jnp.abs(s.cols[0] - best.cols[0]))
+
+
+def graph_probes(
+    cfg: Config, key: Key[Array, ""], task: Task, groups: Groups, q: Float[Array, "N"]
+) -> dict[str, Array]:
+    """Properties of the graph, and of one draw of the sampler."""
+    graph, best = task.graph, effective(cfg, groups)
+    kinds = groups.group[None, :] == jnp.arange(len(groups.size))[:, None]
+
+    def by_group(values: Float[Array, "N"]) -> Float[Array, "L"]:
+        return jax.vmap(mean_over, in_axes=(0, None))(kinds, values)
+
+    drawn = sample(cfg, stream(key, "test/sample"), groups, q)
+    wrong = row_errors(graph.a, drawn, best)
+    fraction = groups.drawn.astype(float) / jnp.maximum(groups.size, 1).astype(float)
+    lost = (2 * (1 - fraction) * groups.p_star)[groups.group]
+    noisy = aggregate(graph.a, (drawn.cols[0] - best.cols[0])[:, None] * task.x)
+    clean = aggregate(graph.a, best.cols[0][:, None] * task.x)
+    chance = by_group(q)
+    first = row_sums(graph.a, kinds[0].astype(float))
+    return dict(
+        norm_inf=jnp.max(best.rows[0] * row_sums(graph.a, best.cols[0])),
+        max_degree=jnp.max(graph.degree),
+        mean_degree=by_group(graph.degree.astype(float))[:2],
+        row_mass=by_group(first)[:2],
+        row_error=jnp.mean(wrong),
+        row_error_max=jnp.max(wrong),
+        row_error_theory=jnp.mean(row_sums(graph.a, lost)),
+        noise_ratio=jnp.sum(noisy**2) / jnp.maximum(jnp.sum(clean**2), 1e-30),
+        importance_ratio=chance[0] / jnp.maximum(chance[1], 1e-30),
+        group=jnp.arange(1, 3),
+    )
+
+
+def report(
+    trace: Trace, task: Task, seen: dict[str, Array], averaged: Float[Array, ""]
+) -> Probes:
+    return Probes(
+        **trace.probes,
+        **seen,
+        averaged_error=averaged,
+        label_variance=label_variance(task),
+        step=trace.step,
+    )
+
+
+# -------------------------------------------------------------------------- simulation
+
+
+def train(cfg: Config, key: Key[Array, ""], task: Task) -> Probes:
+    r"""Algorithm 2 in its practical form: dropout, no smoothing, no signs, $\lambda_t = 1$."""
+    a, groups = task.graph.a, training_groups(cfg, task.graph.group)
+    q, best = samplers.importance(column_norms2(a)), effective(cfg, groups)
+    start = initial_weights(cfg, key, task.x.shape[1], task.y.shape[1])
+    y, draws = task.y / task.unit, stream(key, "batch")
+
+    def loss(w: Weights, step: Step) -> Float[Array, ""]:
+        return squared_error(network(w, a, task.x, step.sampled, step.drop), y, step.weight)
+
+    trace = descend(
+        loss,
+        start,
+        rule(cfg),
+        steps=cfg.steps,
+        at=log_at(cfg),
+        batch=lambda t: one_step(cfg, jax.random.fold_in(draws, t), task, groups, q),
+        frozen=lambda w: (w.b1, w.b2, w.c),
+        probe=lambda w: errors(network(w, a, task.x, best), task),
+    )
+    seen = graph_probes(cfg, key, task, groups, q)
+    return report(trace, task, seen, trace.probes["test_error"][-1])
+
+
+def log_at(cfg: Config) -> Int[Array, "step"]:
+    """The recorded steps: the first, and the rest even up to the last."""
+    share = jnp.linspace(0.0, 1.0, cfg.record)
+    return jnp.round(share * jnp.asarray(cfg.steps).astype(float)).astype(int)
+
+
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
+    """One training on a random graph, with dense products."""
+    return train(cfg, key, random_task(cfg, key, drawn_graph(cfg, key, sparse=False)))
+
+
+def simulate_sparse(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Probes:
+    """The same with lists of neighbours, also on a graph of one's own: no N x N array."""
+    graph = drawn_graph(cfg, key, sparse=True) if data is None else data
+    return train(cfg, key, random_task(cfg, key, graph))

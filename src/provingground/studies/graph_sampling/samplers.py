@@ -1,0 +1,123 @@
+"""Sampling of the graph: which nodes take part in a step, and with which weight.
+
+Letters in shapes: N nodes, L groups, i the three layers. A sampled matrix is
+$A^s = \\mathrm{diag}(r)\\,A\\,\\mathrm{diag}(c)$, so a sampler gives two vectors and never a matrix.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+GROUP_BITS = 4  # so at most 16 groups
+
+
+class Sampled(eqx.Module):
+    """The scales of rows and columns in each layer, and which nodes may be in the batch."""
+
+    rows: Float[Array, "3 N"]
+    cols: Float[Array, "3 N"]
+    kept: Bool[Array, "N"]
+
+
+class Groups(eqx.Module):
+    r"""What group-wise sampling knows: groups, sizes $N_l$, samples $S_l$, scales $p_l^*$."""
+
+    group: Int[Array, "N"]
+    size: Int[Array, "L"]
+    drawn: Int[Array, "L"]
+    p_star: Float[Array, "L"]
+
+
+def groups(
+    group: Int[Array, "N"], kept: Float[Array, "L"], p_star: Float[Array, "L"]
+) -> Groups:
+    r"""Sizes from the groups; $S_l$ is the given fraction of $N_l$, to the nearest node."""
+    size = jnp.sum(group[None, :] == jnp.arange(len(kept))[:, None], axis=1, dtype=int)
+    return Groups(group, size, jnp.round(kept * size.astype(float)).astype(int), p_star)
+
+
+def sampled_nodes(key: Key[Array, ""], g: Groups) -> Bool[Array, "N"]:
+    r"""Exactly $S_l$ of the $N_l$ nodes of each group, uniformly, without replacement.
+
+    One sort of (group, random bits) puts the groups behind each other, each in random order; a
+    node is kept if it is not behind the last one that its group keeps.
+    """
+    bits = jax.random.bits(key, g.group.shape, jnp.uint32) >> GROUP_BITS
+    rank = bits | (g.group.astype(jnp.uint32) << (32 - GROUP_BITS))
+    last = jnp.cumsum(g.size) - g.size + g.drawn - 1
+    bound = jnp.sort(rank)[jnp.maximum(last, 0)]
+    return (rank <= bound[g.group]) & (g.drawn[g.group] > 0)
+
+
+def weights(g: Groups) -> Float[Array, "N"]:
+    r"""$p_l^* N_l / S_l$ of the group of each node (zero where nothing is drawn)."""
+    return (g.p_star * g.size.astype(float) / jnp.maximum(g.drawn, 1).astype(float))[g.group]
+
+
+def group_sample(
+    key: Key[Array, ""], g: Groups, symmetric: Bool[Array, ""] | bool, independent: bool
+) -> Sampled:
+    r"""Sections 5.3.2 and D.1.1: $A^s = AP^s$, or $P^sAP^s$ with square roots if `symmetric`.
+
+    The row of a dropped node is zero if symmetric; such nodes leave the batch.
+    """
+    keys = jax.random.split(key, 3) if independent else key[None]
+    kept = jax.vmap(sampled_nodes, in_axes=(0, None))(keys, g)
+    scale = jnp.where(kept, weights(g)[None, :], 0.0)
+    symmetric = jnp.asarray(symmetric)
+    rows = jnp.where(symmetric, jnp.sqrt(scale), jnp.ones_like(scale))
+    cols = jnp.where(symmetric, jnp.sqrt(scale), scale)
+    whole = (3, len(g.group))
+    return Sampled(
+        jnp.broadcast_to(rows, whole),
+        jnp.broadcast_to(cols, whole),
+        kept[-1] | ~symmetric,
+    )
+
+
+def effective(g: Groups, symmetric: Bool[Array, ""] | bool = False) -> Sampled:
+    r"""(5.6) and (D.14): $A^* = AP^*$, or $P^*AP^*$ with $P^*_{ii} = \sqrt{p_l^*}$."""
+    p, symmetric = g.p_star[g.group], jnp.asarray(symmetric)
+    rows = jnp.where(symmetric, jnp.sqrt(p), jnp.ones_like(p))
+    cols = jnp.where(symmetric, jnp.sqrt(p), p)
+    whole = (3, len(p))
+    return Sampled(
+        jnp.broadcast_to(rows, whole), jnp.broadcast_to(cols, whole), jnp.ones(len(p), bool)
+    )
+
+
+def importance(norms2: Float[Array, "N"]) -> Float[Array, "N"]:
+    r"""FastGCN: $q_u = \|A_{:,u}\|^2 / \sum_v \|A_{:,v}\|^2$."""
+    return norms2 / jnp.sum(norms2)
+
+
+def draw_counts(
+    key: Key[Array, ""], q: Float[Array, "N"], count: Int[Array, ""], slots: int
+) -> Float[Array, "N"]:
+    r"""How often each node is drawn in `count` draws with replacement and chances q.
+
+    Uniform numbers in order are sums of exponentials, $u_{(i)} = E_1 + .. + E_i$ over the sum of
+    `count` + 1 of them; those below the ends of the nodes' intervals are counted. No sort, and
+    nothing is added at repeated places.
+    """
+    sums = jnp.cumsum(jax.random.exponential(key, (slots + 1,), q.dtype))
+    u = jnp.where(jnp.arange(slots) < count, sums[:-1] / sums[count], 2.0)
+    ends = jnp.searchsorted(u, jnp.cumsum(q / jnp.sum(q)))
+    ends = ends.at[-1].set(count.astype(ends.dtype))  # rounding must not lose the last draws
+    return jnp.diff(ends, prepend=0).astype(q.dtype)
+
+
+def fast_sample(
+    key: Key[Array, ""],
+    q: Float[Array, "N"],
+    count: Int[Array, ""],
+    slots: int,
+    independent: bool,
+) -> Sampled:
+    r"""FastGCN: $P_{uu} = \#u / (t q_u)$ with $\#u$ of t draws at u, so $\mathbb{E} P = I$."""
+    keys = jax.random.split(key, 3) if independent else key[None]
+    counts = jax.vmap(lambda key: draw_counts(key, q, count, slots))(keys)
+    cols = counts / (count.astype(q.dtype) * q)[None, :]
+    whole = (3, len(q))
+    return Sampled(jnp.ones(whole), jnp.broadcast_to(cols, whole), jnp.ones(len(q), bool))
