@@ -92,26 +92,27 @@ def random_sparse_graph(
 
 
 @eqx.filter_custom_vjp
-def _listed(h: Float[Array, "N c"], a: Sparse) -> Float[Array, "N c"]:
-    rows = [
-        jnp.einsum("nk,nkc->nc", w, h[ids]) for ids, w in zip(a.ids, a.weights, strict=True)
-    ]
-    return jnp.concatenate(rows)[a.place]
+def _product(h: Float[Array, "N c"], a: Adjacency) -> Float[Array, "N c"]:
+    if not isinstance(a, Sparse):
+        return a @ h
+    lists = zip(a.ids, a.weights, strict=True)
+    return jnp.concatenate([jnp.einsum("nk,nkc->nc", w, h[i]) for i, w in lists])[a.place]
 
 
-@_listed.def_fwd
+@_product.def_fwd
 def _(perturbed, h, a):
-    return _listed(h, a), None
+    return _product(h, a), None
 
 
-@_listed.def_bwd
+@_product.def_bwd
 def _(residuals, grad, perturbed, h, a):
-    return _listed(grad, a)  # A is symmetric: the transpose gathers as well, and never scatters
+    return _product(grad, a)
 
 
 def aggregate(a: Adjacency, h: Float[Array, "N c"]) -> Float[Array, "N c"]:
-    """$A h$."""
-    return _listed(h, a) if isinstance(a, Sparse) else a @ h
+    """$A h$. The gradient is a product with $A$ again, since it is symmetric: no transposed copy
+    of a dense matrix, and lists of neighbours are gathered from, never scattered to."""
+    return _product(h, a)
 
 
 def row_sums(a: Adjacency, scale: Float[Array, "N"]) -> Float[Array, "N"]:

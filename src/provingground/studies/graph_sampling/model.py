@@ -9,11 +9,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
 
 from provingground.keys import normal, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, by_lane, descend, log_steps
+from provingground.train import descend
 
 from . import samplers
 from .graph import (
@@ -64,8 +64,8 @@ class Config:
     )
     smoothing: float = par(1.0, r"\rho", "factor on the smoothing noise (Algorithm 2)", low=0)
     signs: bool = par(True, r"\Sigma", "random signs (Algorithm 2)", value=True)
-    lam_w: float = par(0.0, r"\lambda_w", "regulariser of W (Algorithm 2)", low=0)
-    lam_v: float = par(0.0, r"\lambda_v", "regulariser of V (Algorithm 2)", low=0)
+    lam_w: float = par(1e-4, r"\lambda_w", "regulariser of W (Algorithm 2)", low=0)
+    lam_v: float = par(1e-4, r"\lambda_v", "regulariser of V (Algorithm 2)", low=0)
     noise: float = par(0.0, r"\xi", "s.d. of the gradient's perturbation (Algorithm 2)", low=0)
     outputs_drawn: int = par(8, "n_o", "outputs drawn (Algorithm 2)", low=1)
     record: int = par(2, "n_t", "recorded steps", low=2)
@@ -129,24 +129,30 @@ def random_teacher(cfg: Config, key: Key[Array, ""]) -> Teacher:
     return Teacher(unit, v / jnp.linalg.norm(v, axis=1, keepdims=True), jnp.stack([c, c_in]))
 
 
+def layer(
+    a: Adjacency, s: Sampled, i: int, h: Float[Array, "N c"]
+) -> Float[Array, "N c"]:
+    r"""$A^{s(i)}h$ with $A^{s(i)} = \mathrm{diag}(r_i)A\,\mathrm{diag}(c_i)$."""
+    return s.rows[i][:, None] * aggregate(a, s.cols[i][:, None] * h)
+
+
 def figure_target(
-    t: Teacher, a: Adjacency, p_hat: Float[Array, "N"], x: Float[Array, "N d"]
+    t: Teacher, a: Adjacency, s: Sampled, x: Float[Array, "N d"]
 ) -> Float[Array, "N K"]:
     r"""(5.20): $(\sin(\hat AXW^*) \odot \tanh(\hat AXW^*))C^*$ with $\hat A = A\hat P$."""
-    z = aggregate(a, p_hat[:, None] * x) @ t.w[0]
+    z = layer(a, s, 0, x) @ t.w[0]
     return (jnp.sin(z) * jnp.tanh(z)) @ t.c[0]
 
 
 def concept_target(
-    t: Teacher, a: Adjacency, p_hat: Float[Array, "N"], x: Float[Array, "N d"]
+    t: Teacher, a: Adjacency, s: Sampled, x: Float[Array, "N d"]
 ) -> Float[Array, "N K"]:
     r"""(5.12): $\hat A(\cos(r_1) \odot r_2)C^*$ with $r_a = \hat A\phi_a(\hat AXW_a^*)V_a^*$ and
     $\phi_1 = \tanh$, $\phi_2 = \sin$."""
-    p = p_hat[:, None]
-    z = aggregate(a, p * x)
-    r_1 = aggregate(a, p * jnp.tanh(z @ t.w[1])) @ t.v[0]
-    r_2 = aggregate(a, p * jnp.sin(z @ t.w[2])) @ t.v[1]
-    return aggregate(a, p * ((jnp.cos(r_1) * r_2) @ t.c[1]))
+    z = layer(a, s, 0, x)
+    both = jnp.concatenate([jnp.tanh(z @ t.w[1]), jnp.sin(z @ t.w[2])], axis=1)
+    r_1, r_2 = jnp.split(layer(a, s, 1, both), 2, axis=1)
+    return layer(a, s, 2, (jnp.cos(r_1 @ t.v[0]) * (r_2 @ t.v[1])) @ t.c[1])
 
 
 class Task(eqx.Module):
@@ -168,10 +174,11 @@ def random_task(cfg: Config, key: Key[Array, ""], graph: Graph) -> Task:
     n = len(graph.group)
     x = normal(stream(key, "data/x"), (n, cfg.dim))
     teacher = random_teacher(cfg, key)
-    p_hat = jnp.stack([jnp.asarray(cfg.p1_hat), jnp.asarray(cfg.p2_hat)])[graph.group]
+    p_hat = jnp.stack([jnp.asarray(cfg.p1_hat), jnp.asarray(cfg.p2_hat)])
+    hat = samplers.scaled(p_hat[graph.group], cfg.symmetric)
     concept = jnp.asarray(cfg.concept)
-    inside = concept_target(teacher, graph.a, p_hat, x)
-    y = jnp.where(concept, inside, figure_target(teacher, graph.a, p_hat, x))
+    inside = concept_target(teacher, graph.a, hat, x)
+    y = jnp.where(concept, inside, figure_target(teacher, graph.a, hat, x))
     unit = jnp.where(concept, jnp.std(y), 1.0)
     return task_of(cfg, key, graph, x, y, jnp.where(unit > 0, unit, 1.0))
 
@@ -233,20 +240,16 @@ def network(
     s: Sampled,
     drop: Float[Array, "2 N m"] | None = None,
 ) -> Float[Array, "N K"]:
-    r"""(5.4): $F = A\sigma(A\sigma(AXW + B_1)V + B_2)C$, where layer i has
-    $A^{s(i)} = \mathrm{diag}(r_i)A\,\mathrm{diag}(c_i)$. `drop` multiplies the hidden layers."""
-
-    def layer(i: int, h: Array) -> Array:
-        return s.rows[i][:, None] * aggregate(a, s.cols[i][:, None] * h)
-
-    h = jax.nn.relu(layer(0, x) @ w.w + w.b1[None, :])
+    r"""(5.4): $F = A\sigma(A\sigma(AXW + B_1)V + B_2)C$, with a sampled matrix in each layer.
+    `drop` multiplies the hidden layers."""
+    h = jax.nn.relu(layer(a, s, 0, x) @ w.w + w.b1[None, :])
     h = h if drop is None else h * drop[0]
-    h = jax.nn.relu(layer(1, h) @ w.v + w.b2[None, :])
+    h = jax.nn.relu(layer(a, s, 1, h) @ w.v + w.b2[None, :])
     h = h if drop is None else h * drop[1]
-    return layer(2, h @ w.c)  # A(hC) is (Ah)C, on K columns instead of m
+    return layer(a, s, 2, h @ w.c)  # A(hC) is (Ah)C, on K columns instead of m
 
 
-def dropout(key: Key[Array, ""], rate: Float[Array, ""], n: int, m: int) -> Float[Array, "2 N m"]:
+def dropout(key: Key[Array, ""], rate: ArrayLike, n: int, m: int) -> Float[Array, "2 N m"]:
     """Inverted dropout of both hidden layers: zero, or one over the chance to stay.
 
     Each random word serves four neurons, with eight bits each.
@@ -254,7 +257,7 @@ def dropout(key: Key[Array, ""], rate: Float[Array, ""], n: int, m: int) -> Floa
     words = jax.random.bits(key, (m // 4, 2, n), jnp.uint32)
     bits = jax.lax.bitcast_convert_type(words, jnp.uint8)
     bits = jnp.moveaxis(bits, 0, 2).reshape(2, n, m)
-    cut = jnp.round(rate * 256)
+    cut = jnp.round(jnp.asarray(rate) * 256)
     return (bits.astype(float) >= cut).astype(float) / (1 - cut / 256)
 
 
@@ -276,8 +279,8 @@ def training_groups(cfg: Config, group: Int[Array, "N"]) -> Groups:
 def effective(cfg: Config, groups: Groups) -> Sampled:
     r"""What the network is trained for and tested with: $A^*$, or $A$ for FastGCN."""
     if cfg.sampler == "fastgcn":
-        groups = eqx.tree_at(lambda g: g.p_star, groups, jnp.ones_like(groups.p_star))
-    return samplers.effective(groups, cfg.symmetric if cfg.sampler == "groups" else False)
+        return samplers.scaled(jnp.ones(len(groups.group)), False)
+    return samplers.scaled(groups.p_star[groups.group], cfg.symmetric)
 
 
 def sample(cfg: Config, key: Key[Array, ""], groups: Groups, q: Float[Array, "N"]) -> Sampled:
@@ -312,8 +315,7 @@ def one_step(
     keys = jax.random.split(key, 3)
     sampled = sample(cfg, keys[0], groups, q)
     weight = batch_weights(cfg, keys[1], task) * sampled.kept.astype(float)
-    rate = jnp.asarray(cfg.dropout)
-    return Step(sampled, weight, dropout(keys[2], rate, len(q), size(cfg, "width")))
+    return Step(sampled, weight, dropout(keys[2], cfg.dropout, len(q), size(cfg, "width")))
 
 
 def rule(cfg: Config) -> optax.GradientTransformation:
@@ -386,15 +388,25 @@ def graph_probes(
 
 
 def report(
-    trace: Trace, task: Task, seen: dict[str, Array], averaged: Float[Array, ""]
+    path: dict[str, Float[Array, "step"]],
+    step: Int[Array, "step"],
+    task: Task,
+    seen: dict[str, Array],
+    averaged: Float[Array, ""],
 ) -> Probes:
     return Probes(
-        **trace.probes,
+        **path,
         **seen,
         averaged_error=averaged,
         label_variance=label_variance(task),
-        step=trace.step,
+        step=step,
     )
+
+
+def recorded(cfg: Config) -> Int[Array, "step"]:
+    """The recorded steps, even from the first to the last."""
+    share = jnp.linspace(0.0, 1.0, cfg.record)
+    return jnp.round(share * jnp.asarray(cfg.steps).astype(float)).astype(int)
 
 
 # -------------------------------------------------------------------------- simulation
@@ -415,19 +427,13 @@ def train(cfg: Config, key: Key[Array, ""], task: Task) -> Probes:
         start,
         rule(cfg),
         steps=cfg.steps,
-        at=log_at(cfg),
+        at=recorded(cfg),
         batch=lambda t: one_step(cfg, jax.random.fold_in(draws, t), task, groups, q),
         frozen=lambda w: (w.b1, w.b2, w.c),
         probe=lambda w: errors(network(w, a, task.x, best), task),
     )
     seen = graph_probes(cfg, key, task, groups, q)
-    return report(trace, task, seen, trace.probes["test_error"][-1])
-
-
-def log_at(cfg: Config) -> Int[Array, "step"]:
-    """The recorded steps: the first, and the rest even up to the last."""
-    share = jnp.linspace(0.0, 1.0, cfg.record)
-    return jnp.round(share * jnp.asarray(cfg.steps).astype(float)).astype(int)
+    return report(trace.probes, trace.step, task, seen, trace.probes["test_error"][-1])
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:

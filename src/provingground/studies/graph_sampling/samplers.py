@@ -55,36 +55,29 @@ def weights(g: Groups) -> Float[Array, "N"]:
     return (g.p_star * g.size.astype(float) / jnp.maximum(g.drawn, 1).astype(float))[g.group]
 
 
+def scaled(p: Float[Array, "*i N"], symmetric: Bool[Array, ""] | bool) -> Sampled:
+    r"""$A\,\mathrm{diag}(p)$, or $\mathrm{diag}(\sqrt p)\,A\,\mathrm{diag}(\sqrt p)$.
+
+    With $p_l^*$ of the nodes' groups that is $A^*$ of (5.6), or of (D.14).
+    """
+    symmetric, whole = jnp.asarray(symmetric), (3, p.shape[-1])
+    root = jnp.sqrt(p)
+    rows, cols = jnp.where(symmetric, root, jnp.ones_like(p)), jnp.where(symmetric, root, p)
+    kept = jnp.broadcast_to(p, whole)[-1] > 0
+    return Sampled(
+        jnp.broadcast_to(rows, whole), jnp.broadcast_to(cols, whole), kept | ~symmetric
+    )
+
+
 def group_sample(
     key: Key[Array, ""], g: Groups, symmetric: Bool[Array, ""] | bool, independent: bool
 ) -> Sampled:
-    r"""Sections 5.3.2 and D.1.1: $A^s = AP^s$, or $P^sAP^s$ with square roots if `symmetric`.
-
-    The row of a dropped node is zero if symmetric; such nodes leave the batch.
-    """
+    r"""Sections 5.3.2 and D.1.1: $A^s = AP^s$ with $P^s_{ii} = p_l^*N_l/S_l$ or 0; symmetric:
+    $P^sAP^s$ with its square roots. There the row of a dropped node is zero, so such nodes leave
+    the batch."""
     keys = jax.random.split(key, 3) if independent else key[None]
     kept = jax.vmap(sampled_nodes, in_axes=(0, None))(keys, g)
-    scale = jnp.where(kept, weights(g)[None, :], 0.0)
-    symmetric = jnp.asarray(symmetric)
-    rows = jnp.where(symmetric, jnp.sqrt(scale), jnp.ones_like(scale))
-    cols = jnp.where(symmetric, jnp.sqrt(scale), scale)
-    whole = (3, len(g.group))
-    return Sampled(
-        jnp.broadcast_to(rows, whole),
-        jnp.broadcast_to(cols, whole),
-        kept[-1] | ~symmetric,
-    )
-
-
-def effective(g: Groups, symmetric: Bool[Array, ""] | bool = False) -> Sampled:
-    r"""(5.6) and (D.14): $A^* = AP^*$, or $P^*AP^*$ with $P^*_{ii} = \sqrt{p_l^*}$."""
-    p, symmetric = g.p_star[g.group], jnp.asarray(symmetric)
-    rows = jnp.where(symmetric, jnp.sqrt(p), jnp.ones_like(p))
-    cols = jnp.where(symmetric, jnp.sqrt(p), p)
-    whole = (3, len(p))
-    return Sampled(
-        jnp.broadcast_to(rows, whole), jnp.broadcast_to(cols, whole), jnp.ones(len(p), bool)
-    )
+    return scaled(jnp.where(kept, weights(g)[None, :], 0.0), symmetric)
 
 
 def importance(norms2: Float[Array, "N"]) -> Float[Array, "N"]:
