@@ -9,6 +9,7 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "graph_sampling",
     "syntax_semantics",
     "curse_of_attention",
 )

@@ -203,7 +203,7 @@ def table(
     tau_v = m1**0.495 / (math.sqrt(eps0) * math.sqrt(m2))
     tau_w = c_0 / (eps0**0.25 * m1**0.745)
     return Parameters(
-        2 / tau_v**2, 2 / tau_w**4, m2**-0.51, m1**-0.99, c, c_prime, c_second, c_0,
+        2 / tau_v**2, 2 * (1 / tau_w) ** 4, m2**-0.51, m1**-0.99, c, c_prime, c_second, c_0,
         tau_v, tau_w, m1**0.499 / math.sqrt(m2), m1**-0.74,
     )  # fmt: skip
 

@@ -1,0 +1,149 @@
+"""How the Datasets of the experiments are drawn."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from provingground import plot
+
+from . import measures, theory
+
+NMSE = "test MSE / variance of the labels"
+
+
+def _named(y: xr.DataArray, dim: str, words: str) -> xr.DataArray:
+    """With words for an axis of labels."""
+    y[dim].attrs["long_name"] = words
+    return y
+
+
+def _mean_line(ax: Any, y: float, x: xr.DataArray, label: str) -> None:
+    plot.theory_curve(ax, [float(x.min()), float(x.max())], [y, y], label)
+
+
+def draw_match(ds: xr.Dataset):
+    graphs = list(ds.graph.values)
+    fig, axes = plot.figure(
+        1, len(graphs), title="Scales in training and in the labels", width=7.0
+    )
+    y = measures.end(ds.test_error)
+    for ax, g in zip(axes, graphs, strict=True):
+        at = _named(_named(y.sel(graph=g), "scales", "scales in training, $(p_1^*, p_2^*)$"),
+                    "dataset", "labels")  # fmt: skip
+        plot.curve(ax, at, "scales", hue="dataset", line=False)
+        ax.set_ylim(0, None)
+        ax.set_ylabel(NMSE)
+        ax.set_title(f"{g} graph; datasets have scales {', '.join(measures.WORDS.values())}")
+        _bound(ax, 0.15, "0.15, for matched scales")
+    return fig
+
+
+def _bound(ax: Any, y: float, label: str) -> None:
+    low, high = ax.get_xlim()
+    plot.theory_curve(ax, [low, high], [y, y], label)
+    ax.set_xlim(low, high)
+
+
+def draw_graphs(over: str, title: str) -> Callable[[xr.Dataset], Any]:
+    """The error over an axis for the three graphs, a panel for each target."""
+
+    def draw(ds: xr.Dataset):
+        targets = list(ds.target.values)
+        fig, axes = plot.figure(1, len(targets), title=title)
+        norm = measures.norms(ds).mean("seed")
+        y = measures.end(ds.test_error)
+        for ax, target in zip(axes, targets, strict=True):
+            for g in ds.degrees.values:
+                label = rf"$\|A^*\|_\infty = {float(norm.sel(degrees=g)):.2f}$, $d = {g}$"
+                at = y.sel(target=target, degrees=g)
+                plot.curve(ax, at, over, label=label, log="xy")
+            ax.set_ylabel(NMSE)
+            ax.set_title(f"labels of {target}" if "(" in target else f"labels of the {target}")
+        return fig
+
+    return draw
+
+
+def draw_datasets(title: str, dim: str, words: str) -> Callable[[xr.Dataset], Any]:
+    """Both errors on the three datasets: over the labels' variance, and as they are."""
+
+    def draw(ds: xr.Dataset):
+        fig, axes = plot.figure(1, 2, title=title)
+        panels = ((axes[0], "test_error", NMSE, ""), (axes[1], "test_loss", "test MSE", "y"))
+        for ax, probe, text, log in panels:
+            y = measures.end(ds[probe])
+            y = y.mean("samples", keep_attrs=True) if "samples" in y.dims else y
+            at = _named(_named(y, "dataset", "dataset"), dim, words)
+            plot.curve(ax, at, "dataset", hue=dim, line=False, log=log)
+            ax.set_ylabel(text)
+        axes[0].set_ylim(0, None)
+        return fig
+
+    return draw
+
+
+def draw_fractions(ds: xr.Dataset):
+    fig, (left, middle, right) = plot.figure(1, 3, title="How many nodes are sampled")
+    at = measures.one_sample(ds)
+    y = _named(measures.end(at.test_error), "graph", "graph")
+    plot.curve(left, y, "fraction", hue="graph", log="y")
+    left.set_ylabel(NMSE)
+    f = np.linspace(float(ds.fraction.min()), 1, 200)
+    inside = measures.inside(ds)
+    plot.curve(middle, inside.noise_ratio.mean("graph", keep_attrs=True), "fraction",
+               label="measured", line=False)  # fmt: skip
+    plot.theory_curve(middle, f, theory.aggregation_noise(f), "exact: $(1-f)/f$")
+    middle.set_ylabel(r"$\|(A^s-A^*)X\|^2\,/\,\|A^*X\|^2$")
+    rows = inside.sel(graph="unbalanced")
+    plot.curve(right, rows.row_error, "fraction", label="mean row", line=False)
+    plot.curve(right, rows.row_error_max, "fraction", label="largest row", line=False)
+    plot.theory_curve(
+        right, rows.fraction, rows.row_error_theory.mean("seed"), "exact mean of a row"
+    )
+    p = measures.TRAINED[measures.trained_on("unbalanced")]
+    share = measures.UNBALANCED["group_share"]
+    degrees = (measures.PLAIN.degree_1, measures.PLAIN.degree_2)
+    poly = [
+        theory.reached_poly(degrees, (share, 1 - share), (p["p1"], p["p2"]), (v, v)) for v in f
+    ]
+    plot.theory_curve(right, f, poly, r"(5.10): $\mathrm{poly}(\epsilon)$")
+    right.set_ylabel(r"$\|a_n^s-a_n^*\|_1$, unbalanced graph")
+    right.set_ylim(0, None)
+    return fig
+
+
+def draw_samplers(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Ways to sample", width=4.2)
+    y = measures.end(ds.test_error).sel(graph="unbalanced")
+    plot.curve(ax, _named(y, "sampling", "sampling"), "fraction", hue="sampling", log="y")
+    ax.set_ylabel(NMSE)
+    return fig
+
+
+def draw_fraction_page(ds: xr.Dataset):
+    return draw_fractions(ds)
+
+
+def draw_optimisers(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="The printed step size does not train", width=4.6)
+    share = measures.error(ds)
+    plot.curve(ax, _named(share, "form", "training"), "form", label="error", line=False)
+    ax.set_ylabel(NMSE)
+    low, high = ax.get_xlim()
+    plot.theory_curve(ax, [low, high], [1, 1], "mean of the labels")
+    ax.set_xlim(low, high)
+    ax.set_ylim(0, None)
+    return fig
+
+
+def draw_algorithm(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="The parts of Algorithm 2", width=4.6)
+    y = measures.error(ds)
+    for m in ds.width.values:
+        at = _named(y.sel(width=m), "form", "training")
+        plot.curve(ax, at, "form", label=f"$m = {m}$", line=False)
+    ax.set_ylabel(NMSE)
+    ax.set_ylim(0, None)
+    return fig
