@@ -19,15 +19,9 @@ def _named(y: xr.DataArray, dim: str, words: str) -> xr.DataArray:
     return y
 
 
-def _mean_line(ax: Any, y: float, x: xr.DataArray, label: str) -> None:
-    plot.theory_curve(ax, [float(x.min()), float(x.max())], [y, y], label)
-
-
 def draw_match(ds: xr.Dataset):
     graphs = list(ds.graph.values)
-    fig, axes = plot.figure(
-        1, len(graphs), title="Scales in training and in the labels", width=7.0
-    )
+    fig, axes = plot.figure(1, len(graphs), title="Scales in training and in the labels", width=7.0)
     y = measures.end(ds.test_error)
     for ax, g in zip(axes, graphs, strict=True):
         at = _named(_named(y.sel(graph=g), "scales", "scales in training, $(p_1^*, p_2^*)$"),
@@ -60,23 +54,51 @@ def draw_graphs(over: str, title: str) -> Callable[[xr.Dataset], Any]:
                 at = y.sel(target=target, degrees=g)
                 plot.curve(ax, at, over, label=label, log="xy")
             ax.set_ylabel(NMSE)
-            ax.set_title(f"labels of {target}" if "(" in target else f"labels of the {target}")
+            ax.set_title(_labels(target))
         return fig
 
     return draw
 
 
-def draw_datasets(title: str, dim: str, words: str) -> Callable[[xr.Dataset], Any]:
-    """Both errors on the three datasets: over the labels' variance, and as they are."""
+def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
+    """The error on the three datasets by scales in training, a panel for each target, and the MSE
+    as it is with the scales of the paper's figure."""
+
+    def draw(ds: xr.Dataset):
+        targets = list(ds.target.values)
+        fig, axes = plot.figure(1, len(targets) + 1, title=title)
+        y = measures.end(ds.test_error)
+        for ax, target in zip(axes, targets, strict=False):
+            at = _named(_named(y.sel(target=target), "dataset", "dataset"),
+                        "scales", "scales in training")  # fmt: skip
+            plot.curve(ax, at, "dataset", hue="scales", line=False)
+            ax.set_ylabel(NMSE)
+            ax.set_title(_labels(target))
+            ax.set_ylim(0, None)
+        mse = _named(measures.end(ds.test_loss).sel(scales=chosen), "dataset", "dataset")
+        for target in targets:
+            at = mse.sel(target=target)
+            plot.curve(axes[-1], at, "dataset", label=_labels(target), line=False, log="y")
+        axes[-1].set_ylabel(f"test MSE, trained with {chosen}")
+        return fig
+
+    return draw
+
+
+def _labels(target: str) -> str:
+    return f"labels of {target}" if "(" in target else f"labels of the {target}"
+
+
+def draw_fast(title: str) -> Callable[[xr.Dataset], Any]:
+    """Both errors of FastGCN on the three datasets: over the labels' variance, and as they are."""
 
     def draw(ds: xr.Dataset):
         fig, axes = plot.figure(1, 2, title=title)
         panels = ((axes[0], "test_error", NMSE, ""), (axes[1], "test_loss", "test MSE", "y"))
         for ax, probe, text, log in panels:
-            y = measures.end(ds[probe])
-            y = y.mean("samples", keep_attrs=True) if "samples" in y.dims else y
-            at = _named(_named(y, "dataset", "dataset"), dim, words)
-            plot.curve(ax, at, "dataset", hue=dim, line=False, log=log)
+            at = _named(measures.end(ds[probe]), "dataset", "dataset")
+            plot.curve(ax, _named(at, "setting", "labels, draws"), "dataset", hue="setting",
+                       line=False, log=log)  # fmt: skip
             ax.set_ylabel(text)
         axes[0].set_ylim(0, None)
         return fig
@@ -105,9 +127,7 @@ def draw_fractions(ds: xr.Dataset):
     p = measures.TRAINED[measures.trained_on("unbalanced")]
     share = measures.UNBALANCED["group_share"]
     degrees = (measures.PLAIN.degree_1, measures.PLAIN.degree_2)
-    poly = [
-        theory.reached_poly(degrees, (share, 1 - share), (p["p1"], p["p2"]), (v, v)) for v in f
-    ]
+    poly = [theory.reached_poly(degrees, (share, 1 - share), (p["p1"], p["p2"]), (v, v)) for v in f]
     plot.theory_curve(right, f, poly, r"(5.10): $\mathrm{poly}(\epsilon)$")
     right.set_ylabel(r"$\|a_n^s-a_n^*\|_1$, unbalanced graph")
     right.set_ylim(0, None)
@@ -120,10 +140,6 @@ def draw_samplers(ds: xr.Dataset):
     plot.curve(ax, _named(y, "sampling", "sampling"), "fraction", hue="sampling", log="y")
     ax.set_ylabel(NMSE)
     return fig
-
-
-def draw_fraction_page(ds: xr.Dataset):
-    return draw_fractions(ds)
 
 
 def draw_optimisers(ds: xr.Dataset):

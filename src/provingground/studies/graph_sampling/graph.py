@@ -8,7 +8,7 @@ places, so results do not depend on the order of a device's threads.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, UInt
 
 
 class Sparse(eqx.Module):
@@ -34,17 +34,16 @@ class Graph(eqx.Module):
 
 
 def matched_stubs(
-    key: Key[Array, ""], degree: Int[Array, "N"], slots: int
+    bits: UInt[Array, "slots N"], degree: Int[Array, "N"]
 ) -> tuple[Int[Array, "stubs"], Int[Array, "stubs"], Bool[Array, "stubs"]]:
-    """The configuration model: `degree` stubs of each node, put in random order.
+    """The configuration model: `degree` stubs of each node, put in the order of random bits.
 
     Stubs 2i and 2i + 1 of that order are an edge. Gives the owner of each stub, its place among
     the (slots, N) stubs laid out, and whether it is matched (those of an odd number are not all).
     """
-    n = len(degree)
+    slots, n = bits.shape
     exists = jnp.arange(slots)[:, None] < degree[None, :]
-    bits = jax.random.bits(key, (slots, n), jnp.uint32) >> 1
-    rank = jnp.where(exists, bits, jnp.uint32(2**32 - 1)).ravel()  # those that do not exist: last
+    rank = jnp.where(exists, bits >> 1, jnp.uint32(2**32 - 1)).ravel()  # the others come last
     stub = jnp.arange(rank.size)
     if rank.size % 2:
         rank, stub = jnp.append(rank, jnp.uint32(2**32 - 1)), jnp.append(stub, rank.size - 1)
@@ -54,11 +53,11 @@ def matched_stubs(
 
 
 def random_graph(
-    key: Key[Array, ""], group: Int[Array, "N"], degree: Int[Array, "N"], slots: int
+    bits: UInt[Array, "slots N"], group: Int[Array, "N"], degree: Int[Array, "N"]
 ) -> Graph:
     """Section 5.4: edges at random, given the degrees. Loops and doubles are dropped."""
     n = len(degree)
-    owner, _, matched = matched_stubs(key, degree, slots)
+    owner, _, matched = matched_stubs(bits, degree)
     first, second = owner[0::2], owner[1::2]
     row = jnp.where(matched[0::2] & (first != second), first, n)  # outside: dropped
     edges = jnp.zeros((n, n), bool).at[row, second].set(True, mode="drop")
@@ -70,11 +69,11 @@ def random_graph(
 
 
 def random_sparse_graph(
-    key: Key[Array, ""], group: Int[Array, "N"], degree: Int[Array, "N"], slots: int
+    bits: UInt[Array, "slots N"], group: Int[Array, "N"], degree: Int[Array, "N"]
 ) -> Graph:
     """The same graph as `random_graph`, as one list of neighbours for each node."""
-    n = len(degree)
-    owner, stub, matched = matched_stubs(key, degree, slots)
+    slots, n = bits.shape
+    owner, stub, matched = matched_stubs(bits, degree)
     partner = owner.reshape(-1, 2)[:, ::-1].ravel()
     unique = jnp.full(slots * n, n).at[stub].set(jnp.where(matched, partner, n), mode="drop")
     ids = jnp.sort(unique.reshape(slots, n), axis=0)  # doubles are neighbours now

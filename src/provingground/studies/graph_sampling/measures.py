@@ -75,12 +75,12 @@ def _graphs(ds: xr.Dataset) -> list[dict[str, Any]]:
     return [{"graph": g} for g in ds.graph.values] if "graph" in ds.dims else [{}]
 
 
-def gain(ds: xr.Dataset, datasets: Sequence[str] = tuple(DATASETS)) -> list[Estimate]:
+def gain(ds: xr.Dataset, datasets: Sequence[str] = tuple(DATASETS), **where: Any) -> list[Estimate]:
     """The error of other scales over that of the matched ones, for each dataset."""
     return [
         stats.paired_ratio(
-            error(ds, dataset=d, scales=other, **place),
-            error(ds, dataset=d, scales=MATCHED[d], **place),
+            error(ds, dataset=d, scales=other, **place, **where),
+            error(ds, dataset=d, scales=MATCHED[d], **place, **where),
         )
         for place in _graphs(ds)
         for d in datasets
@@ -96,7 +96,6 @@ def others_over(
 
     def measure(ds: xr.Dataset) -> Estimate:
         y = end(ds[probe]).sel(where, drop=True)
-        y = y.mean("samples") if "samples" in y.dims else y
         others = [d for d in DATASETS if d != best]
         at_best = y.sel(dataset=best, drop=True)
         return stats.worst(
@@ -113,7 +112,6 @@ def two_over(
 
     def measure(ds: xr.Dataset) -> Estimate:
         y = end(ds[probe]).sel(where, drop=True)
-        y = y.mean("samples") if "samples" in y.dims else y
         return stats.paired_ratio(y.sel(dataset=a, drop=True), y.sel(dataset=b, drop=True))
 
     return measure
@@ -229,8 +227,8 @@ def inside(ds: xr.Dataset) -> xr.Dataset:
 
 def noise_law(ds: xr.Dataset) -> Estimate:
     at = inside(ds)
-    predicted = xr.zeros_like(at.noise_ratio) + theory.aggregation_noise(at.fraction)
-    return stats.agreement(at.noise_ratio, predicted)
+    law = xr.DataArray(theory.aggregation_noise(at.fraction), at.fraction.coords)
+    return stats.agreement(at.noise_ratio, law)
 
 
 def row_error_law(ds: xr.Dataset) -> Estimate:
@@ -301,3 +299,19 @@ def gap_shrinks(ds: xr.Dataset) -> Estimate:
 
     found = stats.jackknife(ratio, *ends)
     return Estimate(*(float(np.exp(v)) for v in found))
+
+
+def far_gain(target: str) -> Callable[[xr.Dataset], Estimate]:
+    """The error of the most different scales over that of the matched ones (the smaller)."""
+
+    def measure(ds: xr.Dataset) -> Estimate:
+        found = [
+            stats.paired_ratio(
+                error(ds, target=target, dataset=d, scales=s),
+                error(ds, target=target, dataset=d, scales=MATCHED[d]),
+            )
+            for d, s in FAR
+        ]
+        return stats.worst(found, "low")
+
+    return measure

@@ -5,15 +5,19 @@ teacher. Widths and degrees are laid out for a padded size; neurons that do not 
 and get no gradient, so they need no mask in the loop.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
 
 from provingground.keys import normal, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import descend
+from provingground.train import Trace, by_lane, iterate
 
 from . import samplers
 from .graph import (
@@ -104,11 +108,18 @@ def degree_groups(cfg: Config) -> tuple[Int[Array, "N"], Int[Array, "N"]]:
     return jnp.where(first, 0, 1), wanted
 
 
-def drawn_graph(cfg: Config, key: Key[Array, ""], sparse: bool) -> Graph:
+def random_bits(key: Key[Array, ""], rows: int, n: int) -> UInt[Array, "rows N"]:
+    """Random bits for each node. Programs with few draws compile fast, so all bits of one kind
+    are drawn together; more rows change nothing."""
+    return jax.random.bits(key, (rows, n), jnp.uint32)
+
+
+def drawn_graph(cfg: Config, key: Key[Array, ""], sparse: bool = False) -> Graph:
+    """A random graph with the degree groups of a setting."""
     group, degree = degree_groups(cfg)
     slots = max(size(cfg, "degree_1"), size(cfg, "degree_2"))
     make = random_sparse_graph if sparse else random_graph
-    return make(stream(key, "data/graph"), group, degree, slots)
+    return make(random_bits(stream(key, "data/graph"), slots, cfg.nodes), group, degree)
 
 
 class Teacher(eqx.Module):
@@ -119,19 +130,24 @@ class Teacher(eqx.Module):
     c: Float[Array, "2 p K"]
 
 
-def random_teacher(cfg: Config, key: Key[Array, ""]) -> Teacher:
+def features_and_teacher(
+    cfg: Config, key: Key[Array, ""], n: int
+) -> tuple[Float[Array, "N"], Float[Array, "N d"], Teacher]:
+    r"""Lots that order the nodes, Gaussian features, and both teachers, from one draw. Columns of
+    (5.12) have unit norm, and its $C^*$ is uniform in [-1, 1] (of a Gaussian by its distribution
+    function)."""
     d, p, k = cfg.dim, cfg.teacher, cfg.outputs
-    z = normal(stream(key, "data/teacher"), (3 * d + 2 * p + k, p))
-    w, v = z[: 3 * d].reshape(3, d, p), z[3 * d : 3 * d + 2 * p].reshape(2, p, p)
-    c = z[3 * d + 2 * p :].T
-    c_in = uniform(stream(key, "data/read_out"), (p, k), -1.0, 1.0)
+    parts = [n, n * d, 3 * d * p, 2 * p * p, 2 * p * k]
+    z = normal(stream(key, "data"), (sum(parts),))
+    lots, x, w, v, c = jnp.split(z, np.cumsum(parts)[:-1])
+    w, v, c = w.reshape(3, d, p), v.reshape(2, p, p), c.reshape(2, p, k)
     unit = jnp.concatenate([w[:1], w[1:] / jnp.linalg.norm(w[1:], axis=1, keepdims=True)])
-    return Teacher(unit, v / jnp.linalg.norm(v, axis=1, keepdims=True), jnp.stack([c, c_in]))
+    v = v / jnp.linalg.norm(v, axis=1, keepdims=True)
+    c = jnp.stack([c[0], jax.lax.erf(c[1] / 2**0.5)])
+    return lots, x.reshape(n, d), Teacher(unit, v, c)
 
 
-def layer(
-    a: Adjacency, s: Sampled, i: int, h: Float[Array, "N c"]
-) -> Float[Array, "N c"]:
+def layer(a: Adjacency, s: Sampled, i: int, h: Float[Array, "N c"]) -> Float[Array, "N c"]:
     r"""$A^{s(i)}h$ with $A^{s(i)} = \mathrm{diag}(r_i)A\,\mathrm{diag}(c_i)$."""
     return s.rows[i][:, None] * aggregate(a, s.cols[i][:, None] * h)
 
@@ -171,29 +187,27 @@ def random_task(cfg: Config, key: Key[Array, ""], graph: Graph) -> Task:
 
     Labels of the concept class are tiny, so training sees them at unit variance.
     """
-    n = len(graph.group)
-    x = normal(stream(key, "data/x"), (n, cfg.dim))
-    teacher = random_teacher(cfg, key)
+    lots, x, teacher = features_and_teacher(cfg, key, len(graph.group))
     p_hat = jnp.stack([jnp.asarray(cfg.p1_hat), jnp.asarray(cfg.p2_hat)])
     hat = samplers.scaled(p_hat[graph.group], cfg.symmetric)
     concept = jnp.asarray(cfg.concept)
     inside = concept_target(teacher, graph.a, hat, x)
     y = jnp.where(concept, inside, figure_target(teacher, graph.a, hat, x))
     unit = jnp.where(concept, jnp.std(y), 1.0)
-    return task_of(cfg, key, graph, x, y, jnp.where(unit > 0, unit, 1.0))
+    return task_of(cfg, lots, graph, x, y, jnp.where(unit > 0, unit, 1.0))
 
 
 def task_of(
     cfg: Config,
-    key: Key[Array, ""],
+    lots: Float[Array, "N"],
     graph: Graph,
     x: Float[Array, "N d"],
     y: Float[Array, "N K"],
     unit: Float[Array, ""],
 ) -> Task:
-    """The task of given features and labels: which of the labels are known is drawn."""
+    """The task of given features and labels; labels of the nodes with small lots are known."""
     n = len(y)
-    order = jnp.argsort(jax.random.bits(stream(key, "data/labelled"), (n,), jnp.uint32))
+    order = jnp.argsort(lots)
     count = jnp.minimum(jnp.asarray(cfg.samples), n - 1)  # one label at least is left to test
     known = jnp.zeros(n, bool).at[order].set(jnp.arange(n, dtype=count.dtype) < count)
     return Task(graph, x, y, unit, known, order)
@@ -203,38 +217,50 @@ def task_of(
 
 
 class Weights(eqx.Module):
-    """W and V are trained; biases (one row for all nodes) and the read-out stay."""
+    """What is trained."""
 
     w: Float[Array, "d m"]
     v: Float[Array, "m m"]
+
+
+class Fixed(eqx.Module):
+    """What stays: biases (one row for all nodes) and the read-out."""
+
     b1: Float[Array, "m"]
     b2: Float[Array, "m"]
     c: Float[Array, "m K"]
 
 
-def neuron_pairs(key: Key[Array, ""], m: int) -> Float[Array, "m m"]:
-    """Standard normals for each pair of neurons, the same for any padded width."""
-    return jax.vmap(lambda i: normal(jax.random.fold_in(key, i), (m,)))(jnp.arange(m))
-
-
-def initial_weights(cfg: Config, key: Key[Array, ""], d: int, k: int) -> Weights:
+def initial_weights(cfg: Config, key: Key[Array, ""], d: int, k: int) -> tuple[Weights, Fixed]:
     r"""Section 5.3.3: $W^{(0)}, b_1 \sim N(0, 1/m_1)$, $V^{(0)}, b_2 \sim N(0, 1/m_2)$,
     $C \sim N(0, 1)$."""
     m, exists = size(cfg, "width"), mask(cfg, "width").astype(float)
     scale = exists / jnp.sqrt(jnp.asarray(cfg.width).astype(float))
-    z = normal(stream(key, "init"), (m, d + 2 + k))
-    v = neuron_pairs(stream(key, "init/v"), m) * scale[:, None] * exists[None, :]
-    return Weights(
-        w=(z[:, :d] * scale[:, None]).T,
-        v=v,
-        b1=z[:, d] * scale,
-        b2=z[:, d + 1] * scale,
-        c=z[:, d + 2 :] * exists[:, None],
+    own, pairs = neuron_draws(normal(stream(key, "init"), (m * (m + d + 2 + k),)), m, d + 2 + k)
+    return (
+        Weights((own[:, :d] * scale[:, None]).T, pairs * scale[:, None] * exists[None, :]),
+        Fixed(own[:, d] * scale, own[:, d + 1] * scale, own[:, d + 2 :] * exists[:, None]),
     )
+
+
+def neuron_draws(
+    z: Float[Array, "draws"], m: int, own: int
+) -> tuple[Float[Array, "m own"], Float[Array, "m m"]]:
+    """Numbers of each neuron and of each pair of neurons, the same for any padded width.
+
+    A neuron brings its own numbers and those of its pairs with the neurons before it, so a larger
+    width only appends draws.
+    """
+    i = jnp.arange(m)
+    first = i * (i + own)  # neurons before i have taken own + 1, own + 3, ...
+    a, b, high = i[:, None], i[None, :], jnp.maximum(i[:, None], i[None, :])
+    place = first[high] + own + jnp.where(a >= b, b, 2 * high - a)
+    return z[first[:, None] + jnp.arange(own)[None, :]], z[place]
 
 
 def network(
     w: Weights,
+    fixed: Fixed,
     a: Adjacency,
     x: Float[Array, "N d"],
     s: Sampled,
@@ -242,21 +268,20 @@ def network(
 ) -> Float[Array, "N K"]:
     r"""(5.4): $F = A\sigma(A\sigma(AXW + B_1)V + B_2)C$, with a sampled matrix in each layer.
     `drop` multiplies the hidden layers."""
-    h = jax.nn.relu(layer(a, s, 0, x) @ w.w + w.b1[None, :])
+    h = jax.nn.relu(layer(a, s, 0, x) @ w.w + fixed.b1[None, :])
     h = h if drop is None else h * drop[0]
-    h = jax.nn.relu(layer(a, s, 1, h) @ w.v + w.b2[None, :])
+    h = jax.nn.relu(layer(a, s, 1, h) @ w.v + fixed.b2[None, :])
     h = h if drop is None else h * drop[1]
-    return layer(a, s, 2, h @ w.c)  # A(hC) is (Ah)C, on K columns instead of m
+    return layer(a, s, 2, h @ fixed.c)  # A(hC) is (Ah)C, on K columns instead of m
 
 
-def dropout(key: Key[Array, ""], rate: ArrayLike, n: int, m: int) -> Float[Array, "2 N m"]:
+def dropout(words: UInt[Array, "rows N"], rate: ArrayLike, n: int, m: int) -> Float[Array, "2 N m"]:
     """Inverted dropout of both hidden layers: zero, or one over the chance to stay.
 
-    Each random word serves four neurons, with eight bits each.
+    A random word serves two neurons in both layers, with eight bits each.
     """
-    words = jax.random.bits(key, (m // 4, 2, n), jnp.uint32)
-    bits = jax.lax.bitcast_convert_type(words, jnp.uint8)
-    bits = jnp.moveaxis(bits, 0, 2).reshape(2, n, m)
+    bits = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1, n, 2, 2)
+    bits = jnp.transpose(bits, (2, 1, 0, 3)).reshape(2, n, -1)[..., :m]
     cut = jnp.round(jnp.asarray(rate) * 256)
     return (bits.astype(float) >= cut).astype(float) / (1 - cut / 256)
 
@@ -285,20 +310,37 @@ def effective(cfg: Config, groups: Groups) -> Sampled:
 
 def sample(cfg: Config, key: Key[Array, ""], groups: Groups, q: Float[Array, "N"]) -> Sampled:
     """The graph of one step."""
+    return sample_of(cfg, key, random_bits(key, 3, len(q)), groups, q)
+
+
+def sample_of(
+    cfg: Config,
+    key: Key[Array, ""],
+    bits: UInt[Array, "3 N"],
+    groups: Groups,
+    q: Float[Array, "N"],
+) -> Sampled:
+    """The same from given bits; FastGCN draws more."""
+    layers = 3 if cfg.independent else 1
     if cfg.sampler == "fastgcn":
+        u = uniform(jax.random.fold_in(key, 1), (size(cfg, "drawn") + 1, layers))
         count = jnp.asarray(cfg.drawn).astype(int)
-        return samplers.fast_sample(key, q, count, size(cfg, "drawn"), cfg.independent)
-    return samplers.group_sample(key, groups, cfg.symmetric, cfg.independent)
+        return samplers.fast_sample(-jnp.log1p(-u).T, q, count)
+    return samplers.group_sample(bits[:layers], groups, cfg.symmetric)
 
 
-def batch_weights(cfg: Config, key: Key[Array, ""], task: Task) -> Float[Array, "N"]:
-    """How often each node is in the batch of a step, over the size of the batch."""
+def batch_weights(cfg: Config, bits: UInt[Array, "N"], task: Task) -> Float[Array, "N"]:
+    """How often each node is in the batch of a step, over the size of the batch.
+
+    Batches are drawn with replacement.
+    """
     known = task.known.astype(float)
     if not cfg.batch:
         return known / jnp.sum(known)
-    place = jnp.floor(uniform(key, (cfg.batch,)) * jnp.sum(known)).astype(int)
+    share = (bits[: cfg.batch] >> 8).astype(float) / 2**24
+    place = jnp.floor(share * jnp.sum(known)).astype(int)
     drawn = task.order[place][:, None] == jnp.arange(len(known))[None, :]
-    return jnp.sum(drawn, axis=0, dtype=float) / cfg.batch
+    return jnp.sum(drawn, axis=0, dtype=float) / len(place)
 
 
 class Step(eqx.Module):
@@ -312,14 +354,41 @@ class Step(eqx.Module):
 def one_step(
     cfg: Config, key: Key[Array, ""], task: Task, groups: Groups, q: Float[Array, "N"]
 ) -> Step:
-    keys = jax.random.split(key, 3)
-    sampled = sample(cfg, keys[0], groups, q)
-    weight = batch_weights(cfg, keys[1], task) * sampled.kept.astype(float)
-    return Step(sampled, weight, dropout(keys[2], cfg.dropout, len(q), size(cfg, "width")))
+    n, m = len(q), size(cfg, "width")
+    bits = random_bits(key, 4 + -(-m // 2), n)
+    sampled = sample_of(cfg, key, bits[:3], groups, q)
+    weight = batch_weights(cfg, bits[3], task) * sampled.kept.astype(float)
+    return Step(sampled, weight, dropout(bits[4:], cfg.dropout, n, m))
 
 
-def rule(cfg: Config) -> optax.GradientTransformation:
-    return optax.adam(cfg.lr) if cfg.optimiser == "adam" else optax.sgd(cfg.lr)
+def descend(
+    cfg: Config,
+    loss: Callable[[Weights, Int[Array, ""]], Float[Array, ""]],
+    start: Weights,
+    probe: Callable[[Weights], Any],
+) -> Trace[Any]:
+    """Descent on a loss whose draws depend on the step. Its gradient stands in the program once,
+    while `train.descend` has it twice; programs here are slow to compile."""
+    rule = optax.adam(cfg.lr) if cfg.optimiser == "adam" else optax.sgd(cfg.lr)
+
+    def step(state: tuple[Weights, Any], s: Int[Array, ""]) -> tuple[Weights, Any]:
+        w, memory = state
+        change, memory = rule.update(jax.grad(loss)(w, s), memory, w)
+        return optax.apply_updates(w, change), memory  # pyright: ignore[reportReturnType]
+
+    return iterate(
+        step,
+        (start, rule.init(start)),  # pyright: ignore[reportArgumentType]
+        steps=cfg.steps,
+        at=recorded(cfg),
+        probe=lambda state: probe(state[0]),
+    )
+
+
+def recorded(cfg: Config) -> Int[Array, "step"]:
+    """The recorded steps, even from the first to the last."""
+    share = jnp.linspace(0.0, 1.0, cfg.record)
+    return jnp.round(share * jnp.asarray(cfg.steps).astype(float)).astype(int)
 
 
 # ----------------------------------------------------------------------- measurements
@@ -348,9 +417,7 @@ def label_variance(task: Task) -> Float[Array, ""]:
     return mean_over(test, jnp.mean((task.y - mean[None, :]) ** 2, axis=1))
 
 
-def row_errors(
-    a: Adjacency, s: Sampled, best: Sampled
-) -> Float[Array, "N"]:
+def row_errors(a: Adjacency, s: Sampled, best: Sampled) -> Float[Array, "N"]:
     r"""$\|a_n^s - a_n^*\|_1$ of each row, for matrices whose rows are not scaled."""
     return row_sums(a, jnp.abs(s.cols[0] - best.cols[0]))
 
@@ -403,12 +470,6 @@ def report(
     )
 
 
-def recorded(cfg: Config) -> Int[Array, "step"]:
-    """The recorded steps, even from the first to the last."""
-    share = jnp.linspace(0.0, 1.0, cfg.record)
-    return jnp.round(share * jnp.asarray(cfg.steps).astype(float)).astype(int)
-
-
 # -------------------------------------------------------------------------- simulation
 
 
@@ -416,32 +477,33 @@ def train(cfg: Config, key: Key[Array, ""], task: Task) -> Probes:
     r"""Algorithm 2 in its practical form: dropout, no smoothing, no signs, $\lambda_t = 1$."""
     a, groups = task.graph.a, training_groups(cfg, task.graph.group)
     q, best = samplers.importance(column_norms2(a)), effective(cfg, groups)
-    start = initial_weights(cfg, key, task.x.shape[1], task.y.shape[1])
+    start, fixed = initial_weights(cfg, key, task.x.shape[1], task.y.shape[1])
     y, draws = task.y / task.unit, stream(key, "batch")
 
-    def loss(w: Weights, step: Step) -> Float[Array, ""]:
-        return squared_error(network(w, a, task.x, step.sampled, step.drop), y, step.weight)
+    def loss(w: Weights, s: Int[Array, ""]) -> Float[Array, ""]:
+        step = one_step(cfg, jax.random.fold_in(draws, s), task, groups, q)
+        f = network(w, fixed, a, task.x, step.sampled, step.drop)
+        return squared_error(f, y, step.weight)
 
-    trace = descend(
-        loss,
-        start,
-        rule(cfg),
-        steps=cfg.steps,
-        at=recorded(cfg),
-        batch=lambda t: one_step(cfg, jax.random.fold_in(draws, t), task, groups, q),
-        frozen=lambda w: (w.b1, w.b2, w.c),
-        probe=lambda w: errors(network(w, a, task.x, best), task),
-    )
+    trace = descend(cfg, loss, start, lambda w: errors(network(w, fixed, a, task.x, best), task))
     seen = graph_probes(cfg, key, task, groups, q)
     return report(trace.probes, trace.step, task, seen, trace.probes["test_error"][-1])
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """One training on a random graph, with dense products."""
-    return train(cfg, key, random_task(cfg, key, drawn_graph(cfg, key, sparse=False)))
+
+    def whole(cfg: Config) -> Probes:
+        return train(cfg, key, random_task(cfg, key, drawn_graph(cfg, key)))
+
+    return by_lane(whole, cfg)  # graphs differ from lane to lane, and little is shared
 
 
 def simulate_sparse(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Probes:
     """The same with lists of neighbours, also on a graph of one's own: no N x N array."""
-    graph = drawn_graph(cfg, key, sparse=True) if data is None else data
-    return train(cfg, key, random_task(cfg, key, graph))
+
+    def whole(cfg: Config) -> Probes:
+        graph = drawn_graph(cfg, key, sparse=True) if data is None else data
+        return train(cfg, key, random_task(cfg, key, graph))
+
+    return by_lane(whole, cfg)

@@ -7,7 +7,7 @@ $A^s = \\mathrm{diag}(r)\\,A\\,\\mathrm{diag}(c)$, so a sampler gives two vector
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, UInt
 
 GROUP_BITS = 4  # so at most 16 groups
 
@@ -29,22 +29,19 @@ class Groups(eqx.Module):
     p_star: Float[Array, "L"]
 
 
-def groups(
-    group: Int[Array, "N"], kept: Float[Array, "L"], p_star: Float[Array, "L"]
-) -> Groups:
+def groups(group: Int[Array, "N"], kept: Float[Array, "L"], p_star: Float[Array, "L"]) -> Groups:
     r"""Sizes from the groups; $S_l$ is the given fraction of $N_l$, to the nearest node."""
     size = jnp.sum(group[None, :] == jnp.arange(len(kept))[:, None], axis=1, dtype=int)
     return Groups(group, size, jnp.round(kept * size.astype(float)).astype(int), p_star)
 
 
-def sampled_nodes(key: Key[Array, ""], g: Groups) -> Bool[Array, "N"]:
+def sampled_nodes(bits: UInt[Array, "N"], g: Groups) -> Bool[Array, "N"]:
     r"""Exactly $S_l$ of the $N_l$ nodes of each group, uniformly, without replacement.
 
     One sort of (group, random bits) puts the groups behind each other, each in random order; a
     node is kept if it is not behind the last one that its group keeps.
     """
-    bits = jax.random.bits(key, g.group.shape, jnp.uint32) >> GROUP_BITS
-    rank = bits | (g.group.astype(jnp.uint32) << (32 - GROUP_BITS))
+    rank = (bits >> GROUP_BITS) | (g.group.astype(jnp.uint32) << (32 - GROUP_BITS))
     last = jnp.cumsum(g.size) - g.size + g.drawn - 1
     bound = jnp.sort(rank)[jnp.maximum(last, 0)]
     return (rank <= bound[g.group]) & (g.drawn[g.group] > 0)
@@ -64,19 +61,16 @@ def scaled(p: Float[Array, "*i N"], symmetric: Bool[Array, ""] | bool) -> Sample
     root = jnp.sqrt(p)
     rows, cols = jnp.where(symmetric, root, jnp.ones_like(p)), jnp.where(symmetric, root, p)
     kept = jnp.broadcast_to(p, whole)[-1] > 0
-    return Sampled(
-        jnp.broadcast_to(rows, whole), jnp.broadcast_to(cols, whole), kept | ~symmetric
-    )
+    return Sampled(jnp.broadcast_to(rows, whole), jnp.broadcast_to(cols, whole), kept | ~symmetric)
 
 
 def group_sample(
-    key: Key[Array, ""], g: Groups, symmetric: Bool[Array, ""] | bool, independent: bool
+    bits: UInt[Array, "i N"], g: Groups, symmetric: Bool[Array, ""] | bool = False
 ) -> Sampled:
     r"""Sections 5.3.2 and D.1.1: $A^s = AP^s$ with $P^s_{ii} = p_l^*N_l/S_l$ or 0; symmetric:
     $P^sAP^s$ with its square roots. There the row of a dropped node is zero, so such nodes leave
-    the batch."""
-    keys = jax.random.split(key, 3) if independent else key[None]
-    kept = jax.vmap(sampled_nodes, in_axes=(0, None))(keys, g)
+    the batch. One row of random bits serves all layers, three serve one each."""
+    kept = jax.vmap(sampled_nodes, in_axes=(0, None))(bits, g)
     return scaled(jnp.where(kept, weights(g)[None, :], 0.0), symmetric)
 
 
@@ -86,31 +80,24 @@ def importance(norms2: Float[Array, "N"]) -> Float[Array, "N"]:
 
 
 def draw_counts(
-    key: Key[Array, ""], q: Float[Array, "N"], count: Int[Array, ""], slots: int
+    spacing: Float[Array, "slots"], q: Float[Array, "N"], count: Int[Array, ""]
 ) -> Float[Array, "N"]:
     r"""How often each node is drawn in `count` draws with replacement and chances q.
 
     Uniform numbers in order are sums of exponentials, $u_{(i)} = E_1 + .. + E_i$ over the sum of
-    `count` + 1 of them; those below the ends of the nodes' intervals are counted. No sort, and
-    nothing is added at repeated places.
+    `count` + 1 of them (the `spacing`); those below the ends of the nodes' intervals are counted.
+    No sort, and nothing is added at repeated places.
     """
-    sums = jnp.cumsum(jax.random.exponential(key, (slots + 1,), q.dtype))
-    u = jnp.where(jnp.arange(slots) < count, sums[:-1] / sums[count], 2.0)
+    sums = jnp.cumsum(spacing)
+    u = jnp.where(jnp.arange(len(sums) - 1) < count, sums[:-1] / sums[count], 2.0)
     ends = jnp.searchsorted(u, jnp.cumsum(q / jnp.sum(q)))
     ends = ends.at[-1].set(count.astype(ends.dtype))  # rounding must not lose the last draws
     return jnp.diff(ends, prepend=0).astype(q.dtype)
 
 
 def fast_sample(
-    key: Key[Array, ""],
-    q: Float[Array, "N"],
-    count: Int[Array, ""],
-    slots: int,
-    independent: bool,
+    spacing: Float[Array, "i slots"], q: Float[Array, "N"], count: Int[Array, ""]
 ) -> Sampled:
     r"""FastGCN: $P_{uu} = \#u / (t q_u)$ with $\#u$ of t draws at u, so $\mathbb{E} P = I$."""
-    keys = jax.random.split(key, 3) if independent else key[None]
-    counts = jax.vmap(lambda key: draw_counts(key, q, count, slots))(keys)
-    cols = counts / (count.astype(q.dtype) * q)[None, :]
-    whole = (3, len(q))
-    return Sampled(jnp.ones(whole), jnp.broadcast_to(cols, whole), jnp.ones(len(q), bool))
+    counts = jax.vmap(draw_counts, in_axes=(0, None, None))(spacing, q, count)
+    return scaled(counts / (count.astype(q.dtype) * q)[None, :], False)
