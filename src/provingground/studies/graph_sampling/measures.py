@@ -89,6 +89,19 @@ def gain(ds: xr.Dataset, datasets: Sequence[str] = tuple(DATASETS), **where: Any
     ]
 
 
+def far_gain(ds: xr.Dataset) -> Estimate:
+    """The error of the most different scales over that of the matched ones (the smallest)."""
+    found = [
+        stats.paired_ratio(
+            error(ds, dataset=d, scales=s, **place),
+            error(ds, dataset=d, scales=MATCHED[d], **place),
+        )
+        for place in _graphs(ds)
+        for d, s in FAR
+    ]
+    return stats.worst(found, "low")
+
+
 def others_over(
     best: str, probe: str = "test_error", **where: Any
 ) -> Callable[[xr.Dataset], Estimate]:
@@ -140,35 +153,13 @@ def first_over_last(over: str, target: str) -> Callable[[xr.Dataset], Estimate]:
     return measure
 
 
-def falls(over: str, target: str) -> Callable[[xr.Dataset], Estimate]:
-    """Rank correlation of the error with an axis, the least negative among the graphs."""
+def over_even(graph: str, over: str, target: str) -> Callable[[xr.Dataset], Estimate]:
+    """The error of a graph over that of the graph with the smallest row sum, at equal labels (or
+    neurons); the mean over an axis but for its first point, where nothing is learned yet."""
 
     def measure(ds: xr.Dataset) -> Estimate:
-        y = error(ds, target=target)
-        return stats.worst(
-            [stats.rank_correlation(y.sel(degrees=g), over) for g in ds.degrees.values], "high"
-        )
-
-    return measure
-
-
-def hub_over_even(over: str, target: str) -> Callable[[xr.Dataset], Estimate]:
-    """The error of the graph with the largest row sum over that with the smallest, at the end of
-    an axis."""
-
-    def measure(ds: xr.Dataset) -> Estimate:
-        y = error(ds, target=target).isel({over: -1}, drop=True)
-        return stats.paired_ratio(y.sel(degrees="(100, 2)"), y.sel(degrees="(4, 4)"))
-
-    return measure
-
-
-def middle_over_even(over: str, target: str) -> Callable[[xr.Dataset], Estimate]:
-    """The same for the two graphs of smaller row sums."""
-
-    def measure(ds: xr.Dataset) -> Estimate:
-        y = error(ds, target=target).isel({over: -1}, drop=True)
-        return stats.paired_ratio(y.sel(degrees="(20, 2)"), y.sel(degrees="(4, 4)"))
+        y = error(ds, target=target).isel({over: slice(1, None)}).mean(over)
+        return stats.paired_ratio(y.sel(degrees=graph), y.sel(degrees="(4, 4)"))
 
     return measure
 
@@ -299,19 +290,3 @@ def gap_shrinks(ds: xr.Dataset) -> Estimate:
 
     found = stats.jackknife(ratio, *ends)
     return Estimate(*(float(np.exp(v)) for v in found))
-
-
-def far_gain(target: str) -> Callable[[xr.Dataset], Estimate]:
-    """The error of the most different scales over that of the matched ones (the smaller)."""
-
-    def measure(ds: xr.Dataset) -> Estimate:
-        found = [
-            stats.paired_ratio(
-                error(ds, target=target, dataset=d, scales=s),
-                error(ds, target=target, dataset=d, scales=MATCHED[d]),
-            )
-            for d, s in FAR
-        ]
-        return stats.worst(found, "low")
-
-    return measure
