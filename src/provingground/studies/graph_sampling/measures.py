@@ -218,8 +218,7 @@ def inside(ds: xr.Dataset) -> xr.Dataset:
 
 def noise_law(ds: xr.Dataset) -> Estimate:
     at = inside(ds)
-    law = xr.DataArray(theory.aggregation_noise(at.fraction), at.fraction.coords)
-    return stats.agreement(at.noise_ratio, law)
+    return stats.agreement(at.noise_ratio, at.noise_theory)
 
 
 def row_error_law(ds: xr.Dataset) -> Estimate:

@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
 
@@ -30,6 +29,7 @@ from .graph import (
     row_sums,
 )
 from .samplers import Groups, Sampled
+from .targets import concept_target, features_and_teacher, figure_target, layer
 
 SAMPLER_DRAWS = 8  # over which the errors of sampled rows are averaged
 
@@ -95,6 +95,7 @@ class Probes(eqx.Module):
     noise_ratio: Float[Array, ""] = probe(
         "noise of aggregated features over signal", r"\|(A^s-A^*)X\|^2/\|A^*X\|^2"
     )
+    noise_theory: Float[Array, ""] = probe("the same in closed form, of realised fractions")
     importance_ratio: Float[Array, ""] = probe("FastGCN's chance of group 1 over group 2")
     group: Int[Array, "group"] = probe("degree group", "l")
     step: Int[Array, "step"] = probe("step", "s")
@@ -124,55 +125,6 @@ def drawn_graph(cfg: Config, key: Key[Array, ""], sparse: bool = False) -> Graph
     return make(random_bits(stream(key, "data/graph"), slots, cfg.nodes), group, degree)
 
 
-class Teacher(eqx.Module):
-    """The weights of the two targets."""
-
-    w: Float[Array, "3 d p"]  # W* of (5.20), then W_1*, W_2* of (5.12)
-    v: Float[Array, "2 p p"]
-    c: Float[Array, "2 p K"]
-
-
-def features_and_teacher(
-    cfg: Config, key: Key[Array, ""], n: int
-) -> tuple[Float[Array, "N"], Float[Array, "N d"], Teacher]:
-    r"""Lots that order the nodes, Gaussian features, and both teachers, from one draw. Columns of
-    (5.12) have unit norm, and its $C^*$ is uniform in [-1, 1] (of a Gaussian by its distribution
-    function)."""
-    d, p, k = cfg.dim, cfg.teacher, cfg.outputs
-    parts = [n, n * d, 3 * d * p, 2 * p * p, 2 * p * k]
-    z = normal(stream(key, "data"), (sum(parts),))
-    lots, x, w, v, c = jnp.split(z, np.cumsum(parts)[:-1])
-    w, v, c = w.reshape(3, d, p), v.reshape(2, p, p), c.reshape(2, p, k)
-    unit = jnp.concatenate([w[:1], w[1:] / jnp.linalg.norm(w[1:], axis=1, keepdims=True)])
-    v = v / jnp.linalg.norm(v, axis=1, keepdims=True)
-    c = jnp.stack([c[0], jax.lax.erf(c[1] / 2**0.5)])
-    return lots, x.reshape(n, d), Teacher(unit, v, c)
-
-
-def layer(a: Adjacency, s: Sampled, i: int, h: Float[Array, "N c"]) -> Float[Array, "N c"]:
-    r"""$A^{s(i)}h$ with $A^{s(i)} = \mathrm{diag}(r_i)A\,\mathrm{diag}(c_i)$."""
-    return s.rows[i][:, None] * aggregate(a, s.cols[i][:, None] * h)
-
-
-def figure_target(
-    t: Teacher, a: Adjacency, s: Sampled, x: Float[Array, "N d"]
-) -> Float[Array, "N K"]:
-    r"""(5.20): $(\sin(\hat AXW^*) \odot \tanh(\hat AXW^*))C^*$ with $\hat A = A\hat P$."""
-    z = layer(a, s, 0, x) @ t.w[0]
-    return (jnp.sin(z) * jnp.tanh(z)) @ t.c[0]
-
-
-def concept_target(
-    t: Teacher, a: Adjacency, s: Sampled, x: Float[Array, "N d"]
-) -> Float[Array, "N K"]:
-    r"""(5.12): $\hat A(\cos(r_1) \odot r_2)C^*$ with $r_a = \hat A\phi_a(\hat AXW_a^*)V_a^*$ and
-    $\phi_1 = \tanh$, $\phi_2 = \sin$."""
-    z = layer(a, s, 0, x)
-    both = jnp.concatenate([jnp.tanh(z @ t.w[1]), jnp.sin(z @ t.w[2])], axis=1)
-    r_1, r_2 = jnp.split(layer(a, s, 1, both), 2, axis=1)
-    return layer(a, s, 2, (jnp.cos(r_1 @ t.v[0]) * (r_2 @ t.v[1])) @ t.c[1])
-
-
 class Task(eqx.Module):
     """Everything that is given: graph, features, labels, and which labels are known."""
 
@@ -189,7 +141,8 @@ def random_task(cfg: Config, key: Key[Array, ""], graph: Graph) -> Task:
 
     Labels of the concept class are tiny, so training sees them at unit variance.
     """
-    lots, x, teacher = features_and_teacher(cfg, key, len(graph.group))
+    n, sizes = len(graph.group), (cfg.dim, cfg.teacher, cfg.outputs)
+    lots, x, teacher = features_and_teacher(stream(key, "data"), n, *sizes)
     p_hat = jnp.stack([jnp.asarray(cfg.p1_hat), jnp.asarray(cfg.p2_hat)])
     hat = samplers.scaled(p_hat[graph.group], cfg.symmetric)
     concept = jnp.asarray(cfg.concept)
@@ -373,14 +326,15 @@ def descend(
     while `train.descend` has it twice; programs here are slow to compile."""
     rule = optax.adam(cfg.lr) if cfg.optimiser == "adam" else optax.sgd(cfg.lr)
 
-    def step(state: tuple[Weights, Any], s: Int[Array, ""]) -> tuple[Weights, Any]:
+    def step(state: Any, s: Int[Array, ""]) -> Any:
         w, memory = state
         change, memory = rule.update(jax.grad(loss)(w, s), memory, w)
-        return optax.apply_updates(w, change), memory  # pyright: ignore[reportReturnType]
+        return optax.apply_updates(w, change), memory
 
+    first: Any = start
     return iterate(
         step,
-        (start, rule.init(start)),  # pyright: ignore[reportArgumentType]
+        (first, rule.init(first)),
         steps=cfg.steps,
         at=recorded(cfg),
         probe=lambda state: probe(state[0]),
@@ -442,6 +396,8 @@ def graph_probes(
     wrong, noise = jax.vmap(of_draw)(jax.random.split(stream(key, "test/sample"), SAMPLER_DRAWS))
     fraction = groups.drawn.astype(float) / jnp.maximum(groups.size, 1).astype(float)
     lost = (2 * (1 - fraction) * groups.p_star)[groups.group]
+    power = groups.p_star[groups.group] ** 2 * column_norms2(graph.a)  # of a node in A*X
+    odds = ((1 - fraction) / jnp.maximum(fraction, 1e-30))[groups.group]
     clean = aggregate(graph.a, best.cols[0][:, None] * task.x)
     chance = by_group(q)
     first = row_sums(graph.a, kinds[0].astype(float))
@@ -454,6 +410,7 @@ def graph_probes(
         row_error_max=jnp.mean(jnp.max(wrong, axis=1)),
         row_error_theory=jnp.mean(row_sums(graph.a, lost)),
         noise_ratio=jnp.mean(noise) / jnp.maximum(jnp.sum(clean**2), 1e-30),
+        noise_theory=jnp.sum(odds * power) / jnp.maximum(jnp.sum(power), 1e-30),
         importance_ratio=chance[0] / jnp.maximum(chance[1], 1e-30),
         group=jnp.arange(1, 3),
     )

@@ -83,14 +83,13 @@ def summary(data: Graph, p_star: ArrayLike) -> dict[str, Any]:
     sizes = np.bincount(group, minlength=len(p))
     degrees = np.bincount(group, degree, minlength=len(p)) / np.maximum(sizes, 1)
     a: Any = data.a
-    rows = np.concatenate(
-        [(np.asarray(w) * p[group][np.asarray(i)]).sum(axis=1) for i, w in zip(a.ids, a.weights)]
-    )
+    lists = zip(a.ids, a.weights, strict=True)
+    rows = [(np.asarray(w) * p[group][np.asarray(i)]).sum(axis=1) for i, w in lists]
     return {
         "sizes": sizes,
         "degrees": degrees,
         "psi": theory.psi(degrees, sizes),
         "largest_scale": theory.largest_scale(degrees, sizes),
-        "norm_inf": float(rows.max()),
+        "norm_inf": max(float(r.max()) for r in rows),
         "max_degree": int(degree.max()),
     }

@@ -1,7 +1,7 @@
 """Sampling of the graph: which nodes take part in a step, and with which weight.
 
-Letters in shapes: N nodes, L groups, i the three layers. A sampled matrix is
-$A^s = \\mathrm{diag}(r)\\,A\\,\\mathrm{diag}(c)$, so a sampler gives two vectors and never a matrix.
+Letters in shapes: N nodes, L groups, i the three layers. A sampled matrix $A^s$ is
+$\\mathrm{diag}(r)A\\mathrm{diag}(c)$, so a sampler gives two vectors and never a matrix.
 """
 
 import equinox as eqx

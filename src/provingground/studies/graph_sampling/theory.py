@@ -95,7 +95,10 @@ def row_error(p_star: ArrayLike, kept: ArrayLike, mass: ArrayLike) -> Any:
 
 def aggregation_noise(kept: Any) -> Any:
     r"""$\mathbb{E}\|(A^s-A^*)X\|^2 / \mathbb{E}\|A^*X\|^2 = (1-f)/f$ for i.i.d. features of mean
-    zero and equal fractions f: it knows neither degrees nor scales."""
+    zero and equal fractions f: it knows neither degrees nor scales.
+
+    For other fractions it is $\sum_jw_j(1-f_j)/f_j/\sum_jw_j$, $w_j = (p_j^*)^2\|A_{:,j}\|^2$.
+    """
     return _over(1 - np.asarray(kept, float), kept)
 
 
@@ -105,7 +108,7 @@ def symmetric_mean(kept_row: Any, kept_column: Any) -> Any:
     return np.sqrt(np.asarray(kept_row, float) * np.asarray(kept_column, float))
 
 
-# ------------------------------------------------------------------ function complexity, (5.2), (5.3)
+# ---------------------------------------------------------------- function complexity, (5.2), (5.3)
 
 
 class Series(NamedTuple):
@@ -161,7 +164,7 @@ def model_norm(name: str, radius: float, eps: float, c: float = 1.0) -> float:
     return _summed(series, np.logaddexp(xlogy(i, reach), spread + xlogy(i, reach)))
 
 
-# ------------------------------------------------------------------- Theorem 5.3.1 and its parameters
+# ----------------------------------------------------------------- Theorem 5.3.1 and its parameters
 
 
 class Parameters(NamedTuple):
