@@ -1,9 +1,11 @@
 """Algorithm 2 as written: increments, weight decay, smoothing, random signs and regularisers."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from provingground.keys import normal, stream
 from provingground.study import mask, size
@@ -76,9 +78,7 @@ def perturbed(start: Weights, w: Weights, p: Perturbation, lam: Float[Array, ""]
     )
 
 
-def regulariser(
-    w: Weights, lam: Float[Array, ""], lam_w: ArrayLike, lam_v: ArrayLike
-) -> Float[Array, ""]:
+def regulariser(w: Weights, lam: Float[Array, ""], lam_w: Any, lam_v: Any) -> Float[Array, ""]:
     r"""$\lambda_w\|\sqrt{\lambda_t}W\|_{2,4}^4 + \lambda_v\|\sqrt{\lambda_t}V\|_F^2$; (5.1) has
     the norm: the columns' lengths in $\ell_4$."""
     columns = jnp.sum(w.w**2, axis=0)

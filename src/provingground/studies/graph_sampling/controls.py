@@ -193,7 +193,7 @@ ALGORITHM_2 = Experiment(
     },
     simulator="algorithm2",
     seeds=8,
-    quick={**QUICK, "width": [32], "form": cases(PARTS), "seeds": 4},
+    quick={**QUICK, "width": [32], "form": cases(PARTS), "seeds": 6},
     claims=(
         Claim(
             "whole_learns",

@@ -14,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt
 class Sparse(eqx.Module):
     """A symmetric matrix as lists of neighbours and weights, rows of like length together."""
 
-    ids: tuple[Int[Array, "?n ?k"], ...]
-    weights: tuple[Float[Array, "?n ?k"], ...]
+    ids: tuple[Int[Array, "_ _"], ...]
+    weights: tuple[Float[Array, "_ _"], ...]
     place: Int[Array, "N"]  # of each row among those of all lists
 
 

@@ -106,7 +106,8 @@ class Probes(eqx.Module):
 
 def degree_groups(cfg: Config) -> tuple[Int[Array, "N"], Int[Array, "N"]]:
     """Group 0 (the paper's 1) comes first. Also the degree that each node should have."""
-    first = jnp.arange(cfg.nodes) < jnp.round(jnp.asarray(cfg.group_share) * cfg.nodes)
+    count = jnp.round(jnp.asarray(cfg.group_share) * cfg.nodes).astype(int)
+    first = jnp.arange(cfg.nodes) < count
     wanted = jnp.where(first, cfg.degree_1, cfg.degree_2).astype(int)
     return jnp.where(first, 0, 1), wanted
 

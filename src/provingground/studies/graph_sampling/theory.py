@@ -8,7 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import bernoulli, gammaln, logsumexp, xlogy
 
 from provingground.study import Condition, Prediction
@@ -30,56 +30,52 @@ def _over(a: Any, b: Any) -> Any:
 # --------------------------------------------------------- sampling: (5.8) to (5.10), appendix D.1
 
 
-def psi(degrees: ArrayLike, sizes: ArrayLike) -> Floats:
+def psi(degrees: Any, sizes: Any) -> Floats:
     r"""(5.9): $\psi_l = \sqrt{d_Ld_l}N_l / \sum_i d_iN_i$, with $d_L$ the largest degree."""
     d, n = np.asarray(degrees, float), np.asarray(sizes, float)
     return np.sqrt(d.max() * d) * n / np.sum(d * n)
 
 
-def largest_scale(degrees: ArrayLike, sizes: ArrayLike, c1: float = 1.0) -> Floats:
+def largest_scale(degrees: Any, sizes: Any, c1: float = 1.0) -> Floats:
     r"""(5.8): $p_l^* \leq c_1 / (L\psi_l)$."""
     load = psi(degrees, sizes)
     return _over(c1, len(load) * load)
 
 
-def least_fraction(
-    degrees: ArrayLike, sizes: ArrayLike, p_star: ArrayLike, poly: float, c1: float = 1.0
-) -> Floats:
+def least_fraction(degrees: Any, sizes: Any, p_star: Any, poly: float, c1: float = 1.0) -> Floats:
     r"""(5.10): $S_l/N_l \geq (1 + c_1\mathrm{poly}(\epsilon)/(Lp_l^*\psi_l))^{-1}$."""
     load = psi(degrees, sizes)
     return 1 / (1 + _over(c1 * poly, len(load) * np.asarray(p_star, float) * load))
 
 
-def reached_poly(
-    degrees: ArrayLike, sizes: ArrayLike, p_star: ArrayLike, kept: ArrayLike, c1: float = 1.0
-) -> float:
+def reached_poly(degrees: Any, sizes: Any, p_star: Any, kept: Any, c1: float = 1.0) -> float:
     r"""The smallest $\mathrm{poly}(\epsilon)$ for which fractions `kept` satisfy (5.10)."""
     load, f = psi(degrees, sizes), np.asarray(kept, float)
     return float(np.max((_over(1, f) - 1) * len(load) * np.asarray(p_star, float) * load / c1))
 
 
-def largest_scale_symmetric(degrees: ArrayLike, sizes: ArrayLike, c2: float = 1.0) -> Floats:
+def largest_scale_symmetric(degrees: Any, sizes: Any, c2: float = 1.0) -> Floats:
     r"""(D.16): $p_l^* \leq c_2 / (L\psi_l)^2$."""
     load = psi(degrees, sizes)
     return _over(c2, (len(load) * load) ** 2)
 
 
 def least_fraction_symmetric(
-    degrees: ArrayLike, sizes: ArrayLike, p_star: ArrayLike, poly: float, c2: float = 1.0
+    degrees: Any, sizes: Any, p_star: Any, poly: float, c2: float = 1.0
 ) -> Floats:
     r"""(D.17): $S_l/N_l \geq (1 + c_2\mathrm{poly}(\epsilon)/(L\sqrt{p_l^*}\psi_l))^{-2}$."""
     load = psi(degrees, sizes)
     return (1 + _over(c2 * poly, len(load) * np.sqrt(np.asarray(p_star, float)) * load)) ** -2.0
 
 
-def row_mass(degrees: ArrayLike, sizes: ArrayLike) -> Floats:
+def row_mass(degrees: Any, sizes: Any) -> Floats:
     r"""(D.7): $\Psi(n, i) = \sqrt{d_n/d_i}\,d_iN_i/\sum_l d_lN_l$, about the sum of a row of group
     n over the columns of group i (loops ignored)."""
     d, n = np.asarray(degrees, float), np.asarray(sizes, float)
     return np.sqrt(d[:, None] / d) * d * n / np.sum(d * n)
 
 
-def row_mass_with_loops(degrees: ArrayLike, sizes: ArrayLike) -> Floats:
+def row_mass_with_loops(degrees: Any, sizes: Any) -> Floats:
     r"""The same with loops: $d_n\pi_i/\sqrt{(d_n+1)(d_i+1)} + 1[n=i]/(d_n+1)$, where
     $\pi_i = d_iN_i/\sum_l d_lN_l$ is the chance that an edge ends in group i."""
     d, n = np.asarray(degrees, float), np.asarray(sizes, float)
@@ -87,7 +83,7 @@ def row_mass_with_loops(degrees: ArrayLike, sizes: ArrayLike) -> Floats:
     return d[:, None] * ends / np.sqrt((d[:, None] + 1) * (d + 1)) + np.diag(1 / (d + 1))
 
 
-def row_error(p_star: ArrayLike, kept: ArrayLike, mass: ArrayLike) -> Any:
+def row_error(p_star: Any, kept: Any, mass: Any) -> Any:
     r"""$\mathbb{E}\|a_n^s - a_n^*\|_1 = 2\sum_l(1-f_l)p_l^*\sum_{j \in l}A_{nj}$, exactly; `mass`
     has the sums of a row over the groups along its last axis."""
     return 2 * np.asarray(mass, float) @ ((1 - np.asarray(kept, float)) * np.asarray(p_star, float))
@@ -115,7 +111,7 @@ class Series(NamedTuple):
     """Logarithms of the absolute coefficients of a power series, and its radius of convergence."""
 
     log_coefficients: Floats
-    radius: float
+    radius: int | float
 
 
 def _series() -> dict[str, Series]:
@@ -142,11 +138,11 @@ def _summed(series: Series, log_terms: Floats) -> float:
         return float(np.exp(logsumexp(series.log_coefficients + log_terms)))
 
 
-def _too_far(series: Series, radius: float) -> bool:
+def _too_far(series: Series, radius: int | float) -> bool:
     return radius >= series.radius or radius > TERMS / 4  # where the terms kept do not suffice
 
 
-def sample_norm(name: str, radius: float, c: float = 1.0) -> float:
+def sample_norm(name: str, radius: int | float, c: float = 1.0) -> float:
     r"""(5.3): $\mathcal{C}_s(\phi, R) = C^*\sum_i(i+1)^{1.75}R^i|c_i|$."""
     series, i = SERIES[name], np.arange(TERMS)
     if _too_far(series, radius):
@@ -154,7 +150,7 @@ def sample_norm(name: str, radius: float, c: float = 1.0) -> float:
     return c * _summed(series, 1.75 * np.log(i + 1) + xlogy(i, radius))
 
 
-def model_norm(name: str, radius: float, eps: float, c: float = 1.0) -> float:
+def model_norm(name: str, radius: int | float, eps: float, c: float = 1.0) -> float:
     r"""(5.2): $\mathcal{C}_\epsilon(\phi, R) = \sum_i((C^*R)^i +
     (\sqrt{\log(1/\epsilon)/i}\,C^*R)^i)|c_i|$, the second term 1 at i = 0."""
     series, i, reach = SERIES[name], np.arange(TERMS), c * radius
@@ -185,9 +181,9 @@ class Parameters(NamedTuple):
 
 
 def table(
-    m1: float,
-    m2: float,
-    norm_inf: float,
+    m1: int | float,
+    m2: int | float,
+    norm_inf: int | float,
     eps0: float = EPS0,
     eps: float = EPS0,
     p1: int = 10,
@@ -212,10 +208,10 @@ def table(
 
 
 def labels_needed(
-    norm_inf: float,
-    max_degree: float,
-    nodes: float,
-    m: float,
+    norm_inf: int | float,
+    max_degree: int | float,
+    nodes: int | float,
+    m: int | float,
     eps0: float = EPS0,
     eps: float = EPS0,
     p1: int = 10,
@@ -235,7 +231,7 @@ def labels_needed(
 
 
 def largest_eps(
-    norm_inf: float,
+    norm_inf: int | float,
     eps0: float = EPS0,
     p1: int = 10,
     p2: int = 10,
@@ -250,7 +246,7 @@ def largest_eps(
     return float(_over(eps0, outputs * p1 * p2**2 * whole * phi * norm_inf**2))
 
 
-def dependent_labels(max_degree: float, aggregations: int = 2) -> float:
+def dependent_labels(max_degree: int | float, aggregations: int = 2) -> float:
     r"""At most $(1+\delta)^{2h}$ labels share a feature, if a label sees h hops far: $(1+\delta)^4$
     with the two aggregations of (D.24); (5.12) has three."""
     return (1.0 + max_degree) ** (2 * aggregations)
