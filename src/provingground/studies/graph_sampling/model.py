@@ -329,7 +329,8 @@ def descend(
 
     def step(state: Any, s: Int[Array, ""]) -> Any:
         w, memory = state
-        change, memory = rule.update(jax.grad(loss)(w, s), memory, w)
+        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to a whole number
+            change, memory = rule.update(jax.grad(loss)(w, s), memory, w)
         return optax.apply_updates(w, change), memory
 
     first: Any = start

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from provingground.data import graphs
 from provingground.errors import InputError
@@ -50,7 +50,7 @@ def groups_by_degree(degree: NDArray[Any], groups: int) -> NDArray[np.int64]:
     return np.minimum((span * groups).astype(int), groups - 1)
 
 
-def graph(edges: Any, groups: int = 2, group: ArrayLike | None = None) -> Graph:
+def graph(edges: Any, groups: int = 2, group: Any = None) -> Graph:
     """The normalised adjacency matrix and the degree groups of any graph.
 
     `edges` is an edge list or a `scipy.sparse` matrix; `group` names the group of each node,
@@ -73,7 +73,7 @@ def graph(edges: Any, groups: int = 2, group: ArrayLike | None = None) -> Graph:
     )
 
 
-def summary(data: Graph, p_star: ArrayLike) -> dict[str, Any]:
+def summary(data: Graph, p_star: Any) -> dict[str, Any]:
     r"""What the conditions ask of a graph, with realised degrees: $N_l$, $d_l$, $\psi_l$, the
     largest scales of (5.8), $\|A^*\|_\infty$ and $\delta$."""
     group, degree = np.asarray(data.group), np.asarray(data.degree)
