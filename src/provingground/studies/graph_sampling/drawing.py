@@ -13,23 +13,35 @@ from . import measures, theory
 NMSE = "test MSE / variance of the labels"
 
 
+SCALES = ", ".join(measures.WORDS.values())
+
+
 def _named(y: xr.DataArray, dim: str, words: str) -> xr.DataArray:
     """With words for an axis of labels."""
     y[dim].attrs["long_name"] = words
     return y
 
 
+def _numbered(y: xr.DataArray) -> xr.DataArray:
+    """With datasets by number, and their scales in words."""
+    y = y.assign_coords(dataset=[str(d).removeprefix("dataset ") for d in y.dataset.values])
+    return _named(y, "dataset", rf"dataset, $(\hat p_1, \hat p_2)$ = {SCALES}")
+
+
 def draw_match(ds: xr.Dataset):
     graphs = list(ds.graph.values)
-    fig, axes = plot.figure(1, len(graphs), title="Scales in training and in the labels", width=7.0)
+    fig, axes = plot.figure(
+        1,
+        len(graphs),
+        title=r"Scales $(p_1^*, p_2^*)$ in training and $(\hat p_1, \hat p_2)$ in the labels",
+    )
     y = measures.end(ds.test_error)
     for ax, g in zip(axes, graphs, strict=True):
-        at = _named(_named(y.sel(graph=g), "scales", "scales in training, $(p_1^*, p_2^*)$"),
-                    "dataset", "labels")  # fmt: skip
-        plot.curve(ax, at, "scales", hue="dataset", line=False)
+        at = _numbered(_named(y.sel(graph=g), "scales", "scales in training"))
+        plot.curve(ax, at, "dataset", hue="scales", line=False)
         ax.set_ylim(0, None)
         ax.set_ylabel(NMSE)
-        ax.set_title(f"{g} graph; datasets have scales {', '.join(measures.WORDS.values())}")
+        ax.set_title(f"{g} graph")
         _bound(ax, 0.15, "0.15, for matched scales")
     return fig
 
@@ -69,16 +81,15 @@ def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
         fig, axes = plot.figure(1, len(targets) + 1, title=title)
         y = measures.end(ds.test_error)
         for ax, target in zip(axes, targets, strict=False):
-            at = _named(_named(y.sel(target=target), "dataset", "dataset"),
-                        "scales", "scales in training")  # fmt: skip
+            at = _numbered(_named(y.sel(target=target), "scales", "scales in training"))
             plot.curve(ax, at, "dataset", hue="scales", line=False)
             ax.set_ylabel(NMSE)
             ax.set_title(_labels(target))
             ax.set_ylim(0, None)
-        mse = _named(measures.end(ds.test_loss).sel(scales=chosen), "dataset", "dataset")
+        mse = _numbered(measures.end(ds.test_loss).sel(scales=chosen))
         for target in targets:
             at = mse.sel(target=target)
-            plot.curve(axes[-1], at, "dataset", label=_labels(target), line=False, log="y")
+            plot.curve(axes[-1], at, "dataset", label=target, line=False, log="y")
         axes[-1].set_ylabel(f"test MSE, trained with {chosen}")
         return fig
 
@@ -96,7 +107,7 @@ def draw_fast(title: str) -> Callable[[xr.Dataset], Any]:
         fig, axes = plot.figure(1, 2, title=title)
         panels = ((axes[0], "test_error", NMSE, ""), (axes[1], "test_loss", "test MSE", "y"))
         for ax, probe, text, log in panels:
-            at = _named(measures.end(ds[probe]), "dataset", "dataset")
+            at = _numbered(measures.end(ds[probe]))
             plot.curve(ax, _named(at, "setting", "labels, draws"), "dataset", hue="setting",
                        line=False, log=log)  # fmt: skip
             ax.set_ylabel(text)
@@ -110,8 +121,9 @@ def draw_fractions(ds: xr.Dataset):
     fig, (left, middle, right) = plot.figure(1, 3, title="How many nodes are sampled")
     at = measures.one_sample(ds)
     y = _named(measures.end(at.test_error), "graph", "graph")
-    plot.curve(left, y, "fraction", hue="graph", log="y")
+    plot.curve(left, y, "fraction", hue="graph")
     left.set_ylabel(NMSE)
+    left.set_ylim(0, None)
     f = np.linspace(float(ds.fraction.min()), 1, 200)
     inside = measures.inside(ds)
     plot.curve(middle, inside.noise_ratio.mean("graph", keep_attrs=True), "fraction",
@@ -129,27 +141,19 @@ def draw_fractions(ds: xr.Dataset):
     degrees = (measures.PLAIN.degree_1, measures.PLAIN.degree_2)
     poly = [theory.reached_poly(degrees, (share, 1 - share), (p["p1"], p["p2"]), (v, v)) for v in f]
     plot.theory_curve(right, f, poly, r"(5.10): $\mathrm{poly}(\epsilon)$")
-    right.set_ylabel(r"$\|a_n^s-a_n^*\|_1$, unbalanced graph")
+    right.set_ylabel(r"error of a row, $\|a_n^s-a_n^*\|_1$")
+    right.set_title("unbalanced graph")
     right.set_ylim(0, None)
-    return fig
-
-
-def draw_samplers(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Ways to sample", width=4.2)
-    y = measures.end(ds.test_error).sel(graph="unbalanced")
-    plot.curve(ax, _named(y, "sampling", "sampling"), "fraction", hue="sampling", log="y")
-    ax.set_ylabel(NMSE)
     return fig
 
 
 def draw_optimisers(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="The printed step size does not train", width=4.6)
-    share = measures.error(ds)
-    plot.curve(ax, _named(share, "form", "training"), "form", label="error", line=False)
+    for step, words in ((0, "before training"), (-1, "after training")):
+        y = _named(ds.test_error.isel(step=step, drop=True), "form", "training")
+        plot.curve(ax, y, "form", label=words, line=False)
     ax.set_ylabel(NMSE)
-    low, high = ax.get_xlim()
-    plot.theory_curve(ax, [low, high], [1, 1], "mean of the labels")
-    ax.set_xlim(low, high)
+    _bound(ax, 1.0, "the mean of the labels")
     ax.set_ylim(0, None)
     return fig
 

@@ -93,7 +93,7 @@ def graph_claims(
         *made,
         claim(
             "middle_figure",
-            "a row sum of 0.78 has a larger error than one of 0.54 ((5.20); ratio)",
+            "degrees (20, 2) have a larger error than (4, 4), of smaller row sum ((5.20); ratio)",
             measures.over_even("(20, 2)", over, "(5.20)"),
         ),
     )
