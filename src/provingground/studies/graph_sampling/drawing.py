@@ -13,7 +13,7 @@ from . import measures, theory
 NMSE = "test MSE / variance of the labels"
 
 
-SCALES = ", ".join(measures.WORDS.values())
+SCALES = rf"datasets 1, 2, 3: $(\hat p_1, \hat p_2)$ = {', '.join(measures.WORDS.values())}"
 
 
 def _named(y: xr.DataArray, dim: str, words: str) -> xr.DataArray:
@@ -23,18 +23,14 @@ def _named(y: xr.DataArray, dim: str, words: str) -> xr.DataArray:
 
 
 def _numbered(y: xr.DataArray) -> xr.DataArray:
-    """With datasets by number, and their scales in words."""
+    """With datasets by number."""
     y = y.assign_coords(dataset=[str(d).removeprefix("dataset ") for d in y.dataset.values])
-    return _named(y, "dataset", rf"dataset, $(\hat p_1, \hat p_2)$ = {SCALES}")
+    return _named(y, "dataset", "dataset")
 
 
 def draw_match(ds: xr.Dataset):
     graphs = list(ds.graph.values)
-    fig, axes = plot.figure(
-        1,
-        len(graphs),
-        title=r"Scales $(p_1^*, p_2^*)$ in training and $(\hat p_1, \hat p_2)$ in the labels",
-    )
+    fig, axes = plot.figure(1, len(graphs), title=f"Scales in training; {SCALES}")
     y = measures.end(ds.test_error)
     for ax, g in zip(axes, graphs, strict=True):
         at = _numbered(_named(y.sel(graph=g), "scales", "scales in training"))
@@ -78,7 +74,7 @@ def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
 
     def draw(ds: xr.Dataset):
         targets = list(ds.target.values)
-        fig, axes = plot.figure(1, len(targets) + 1, title=title)
+        fig, axes = plot.figure(1, len(targets) + 1, title=f"{title}; {SCALES}")
         y = measures.end(ds.test_error)
         for ax, target in zip(axes, targets, strict=False):
             at = _numbered(_named(y.sel(target=target), "scales", "scales in training"))
@@ -86,11 +82,11 @@ def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
             ax.set_ylabel(NMSE)
             ax.set_title(_labels(target))
             ax.set_ylim(0, None)
-        mse = _numbered(measures.end(ds.test_loss).sel(scales=chosen))
-        for target in targets:
-            at = mse.sel(target=target)
-            plot.curve(axes[-1], at, "dataset", label=target, line=False, log="y")
-        axes[-1].set_ylabel(f"test MSE, trained with {chosen}")
+        mse = measures.end(ds.test_loss).sel(scales=chosen, target=targets[0])
+        plot.curve(axes[-1], _numbered(mse), "dataset", label=f"{chosen}", line=False)
+        axes[-1].set_title(_labels(targets[0]))
+        axes[-1].set_ylabel("test MSE")
+        axes[-1].set_ylim(0, None)
         return fig
 
     return draw
@@ -104,7 +100,7 @@ def draw_fast(title: str) -> Callable[[xr.Dataset], Any]:
     """Both errors of FastGCN on the three datasets: over the labels' variance, and as they are."""
 
     def draw(ds: xr.Dataset):
-        fig, axes = plot.figure(1, 2, title=title)
+        fig, axes = plot.figure(1, 2, title=f"{title}; {SCALES}")
         panels = ((axes[0], "test_error", NMSE, ""), (axes[1], "test_loss", "test MSE", "y"))
         for ax, probe, text, log in panels:
             at = _numbered(measures.end(ds[probe]))
