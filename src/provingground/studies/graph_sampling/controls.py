@@ -7,7 +7,7 @@ from provingground.study import Claim, Experiment, axis, cases
 
 from . import drawing, measures
 
-QUICK: dict[str, Any] = dict(nodes=500, samples=350, width=32, lr=0.015, steps=200)
+QUICK: dict[str, Any] = dict(nodes=500, samples=350, width=32, lr=0.02, steps=160)
 
 OWN = "found here"
 

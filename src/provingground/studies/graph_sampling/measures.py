@@ -102,6 +102,17 @@ def far_gain(ds: xr.Dataset) -> Estimate:
     return stats.worst(found, "low")
 
 
+def far_ratio(ds: xr.Dataset) -> Estimate:
+    """The same, of the means over both graphs and datasets 1 and 3."""
+    y = end(ds.test_error).mean("graph")
+
+    def total(pairs: Sequence[tuple[str, str]]) -> xr.DataArray:
+        first, second = (y.sel(dataset=d, scales=s, drop=True) for d, s in pairs)
+        return first + second
+
+    return stats.paired_ratio(total(FAR), total([(d, MATCHED[d]) for d, _ in FAR]))
+
+
 def others_over(
     best: str, probe: str = "test_error", **where: Any
 ) -> Callable[[xr.Dataset], Estimate]:
