@@ -10,6 +10,7 @@ STUDIES = (
     "vision_transformer",
     "graph_transformer",
     "group_imbalance",
+    "graph_sampling",
     "in_context_learning",
     "chain_of_thought",
     "syntax_semantics",

@@ -1,0 +1,21 @@
+"""Graph convolutional networks trained with graph topology sampling."""
+
+from provingground.study import Simulator, Study
+
+from . import experiments, theory
+from .algorithm2 import simulate_algorithm
+from .model import Config, Probes, simulate, simulate_sparse
+
+STUDY = Study(
+    name="graph_sampling",
+    title="Graph convolutional networks and graph topology sampling",
+    cite="H. Li, M. Wang, S. Liu, P.-Y. Chen, J. Xiong, Generalization guarantee of training graph "
+    "convolutional networks with graph topology sampling, ICML 2022",
+    simulators={
+        "dense": Simulator(Config, simulate, Probes, says="practical form, dense products"),
+        "sparse": Simulator(Config, simulate_sparse, Probes, says="lists of neighbours"),
+        "algorithm2": Simulator(Config, simulate_algorithm, Probes, says="Algorithm 2 as written"),
+    },
+    theory=theory.theory,
+    experiments=experiments.EXPERIMENTS,
+)
