@@ -30,7 +30,7 @@ def _numbered(y: xr.DataArray) -> xr.DataArray:
 
 def draw_match(ds: xr.Dataset):
     graphs = list(ds.graph.values)
-    fig, axes = plot.figure(1, len(graphs), title=f"Scales in training; {SCALES}")
+    fig, axes = plot.figure(1, len(graphs), title=f"Colours: scales in training; {SCALES}")
     y = measures.end(ds.test_error)
     for ax, g in zip(axes, graphs, strict=True):
         at = _numbered(_named(y.sel(graph=g), "scales", "scales in training"))
@@ -38,7 +38,7 @@ def draw_match(ds: xr.Dataset):
         ax.set_ylim(0, None)
         ax.set_ylabel(NMSE)
         ax.set_title(f"{g} graph")
-        _bound(ax, 0.15, "0.15, for matched scales")
+        _bound(ax, 0.15, "0.15")
     return fig
 
 
@@ -74,7 +74,9 @@ def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
 
     def draw(ds: xr.Dataset):
         targets = list(ds.target.values)
-        fig, axes = plot.figure(1, len(targets) + 1, title=f"{title}; {SCALES}")
+        fig, axes = plot.figure(
+            1, len(targets) + 1, title=f"{title} (colours: scales in training); {SCALES}"
+        )
         y = measures.end(ds.test_error)
         for ax, target in zip(axes, targets, strict=False):
             at = _numbered(_named(y.sel(target=target), "scales", "scales in training"))
@@ -84,7 +86,7 @@ def draw_scales(title: str, chosen: str) -> Callable[[xr.Dataset], Any]:
             ax.set_ylim(0, None)
         mse = measures.end(ds.test_loss).sel(scales=chosen, target=targets[0])
         plot.curve(axes[-1], _numbered(mse), "dataset", label=f"{chosen}", line=False)
-        axes[-1].set_title(_labels(targets[0]))
+        axes[-1].set_title(f"{targets[0]}, trained with {chosen}")
         axes[-1].set_ylabel("test MSE")
         axes[-1].set_ylim(0, None)
         return fig

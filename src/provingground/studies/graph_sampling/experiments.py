@@ -197,7 +197,7 @@ FIG5_3A = Experiment(
             "in the class of A*; a larger p_2 makes up for that.",
         ),
     ),
-    figure=drawing.draw_scales("Unbalanced graph, group-wise sampling", "(0.9, 0.1)"),
+    figure=drawing.draw_scales("Unbalanced graph", "(0.9, 0.1)"),
 )
 
 FIG5_4A = Experiment(
@@ -251,7 +251,7 @@ FIG5_4A = Experiment(
             source="Figure 5.4(a), Theorem 5.3.1",
         ),
     ),
-    figure=drawing.draw_scales("Balanced graph, group-wise sampling", "(0.5, 0.5)"),
+    figure=drawing.draw_scales("Balanced graph", "(0.5, 0.5)"),
 )
 
 FAST: dict[str, Any] = dict(sampler="fastgcn", independent=True, dataset=DATASETS)
