@@ -19,16 +19,9 @@ def test_a_store_that_cannot_be_made_is_named_before_any_work(tmp_path, start):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        pytest.param((), id="threads"),
-        pytest.param(("--workers", 2), id="workers"),
-    ],
-)
-def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, undisturbed, how):
+def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, undisturbed):
     store, away = tmp_path / "store", tmp_path / "away"
-    process = start("run", *SWEEP, *how, "--store", store, seconds=0.6)
+    process = start("run", *SWEEP, "--store", store, seconds=0.6)
     process.until(lambda: len(files(store)) >= 3)
     store.rename(away)
     code, told, _ = process.end()

@@ -9,8 +9,6 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
-    "group_imbalance",
-    "graph_sampling",
     "in_context_learning",
     "chain_of_thought",
     "syntax_semantics",
