@@ -1,4 +1,7 @@
-"""The studies of the project, in the order of the atlas. Each is a package with a `STUDY`."""
+"""The studies of the project, in the order of the atlas. Each is a package with a `STUDY`.
+
+Packages that are not in the list are drafts.
+"""
 
 import sys
 from types import ModuleType
