@@ -1,7 +1,10 @@
 """Tests run with strict promotion of dtypes and ranks, each session with a store of its own."""
 
+import gc
 import os
 import tempfile
+from itertools import count
+from pathlib import Path
 
 # Before anything imports jax: subprocesses of tests inherit these too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -35,3 +38,20 @@ def store(tmp_path) -> Store:
 def shared_store() -> Store:
     """One store for tests that only need results to be there."""
     return Store()
+
+
+# A compiled program takes some tens of the 65,530 memory maps that Linux allows a process, which
+# aborts where it gets no more.
+MAPS = Path("/proc/self/maps")
+MANY_MAPS = 20_000
+_tests = count(1)
+
+
+def pytest_runtest_teardown() -> None:
+    """Frees compiled programs now and then."""
+    if next(_tests) % 10 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MANY_MAPS:
+        from provingground import programs  # not before the types of its imports are checked
+
+        programs.forget_compiled()
+        jax.clear_caches()
+        gc.collect()

@@ -41,6 +41,12 @@ _GUARD = threading.Lock()
 _FINGERPRINTS: dict[str | None, str] = {}
 
 
+def forget_compiled() -> None:
+    """Frees the compiled programs of this process; they are compiled, or read, again if needed."""
+    with _GUARD:
+        _COMPILED.clear()
+
+
 class Lanes(NamedTuple):
     """The arguments of one call: points times seeds, and the widths they are laid out for."""
 
