@@ -13,7 +13,7 @@ prove: $(READY)
 	$(BIN)/proving report --headline --out report.html; exit $$verdict
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --ignore=tests/drafts $(TESTS)
+	$(BIN)/pytest -n 2 $(TESTS)
 
 check: $(READY)
 	$(BIN)/proving check

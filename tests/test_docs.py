@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from provingground.cli import app
+from provingground.studies import SKELETON, STUDIES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -55,6 +56,12 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         name, *rest = line.partition("#")[0].split()[1:]
         known = {option for p in commands[name].params for option in p.opts}
         assert {word for word in rest if word.startswith("--")} <= known, line
+
+
+def test_every_study_is_named() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    named = re.findall(r"^- \[(\w+)\]\(\.\./src/provingground/studies/", index, re.MULTILINE)
+    assert named == [*STUDIES, SKELETON]
 
 
 def test_pictures_are_small() -> None:

@@ -1,7 +1,4 @@
-"""The studies of the project, in the order of the atlas. Each is a package with a `STUDY`.
-
-Packages that are not in the list are drafts.
-"""
+"""The studies of the project, in the order of the atlas. Each is a package with a `STUDY`."""
 
 import sys
 from types import ModuleType
@@ -12,6 +9,8 @@ STUDIES = (
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
+    "group_imbalance",
+    "graph_sampling",
     "in_context_learning",
     "chain_of_thought",
     "syntax_semantics",

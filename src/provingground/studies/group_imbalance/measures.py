@@ -45,6 +45,12 @@ def geometric(y: xr.DataArray, along: str, low: float, high: float) -> Estimate:
     return Estimate(*(float(np.exp(e)) for e in stats.mean(change)))
 
 
+def typical(y: xr.DataArray, along: str, low: float, high: float) -> Estimate:
+    """The same with the median over seeds. Where the samples have no minimiser, its error is how
+    far Newton's steps came, and its rate may be negative: such seeds count as high or low only."""
+    return stats.median(y.sel({along: high}, drop=True) / y.sel({along: low}, drop=True))
+
+
 def dip(y: xr.DataArray, along: str, middle: float) -> Estimate:
     """How far the lower of the two ends of an axis lies above the middle: positive for a U."""
     return stats.worst(
@@ -128,9 +134,9 @@ def slower(rate: xr.DataArray, along: str) -> Estimate:
 
 
 def fastest(rate: xr.DataArray, along: str, at: float) -> Estimate:
-    """The rate at one value over that at the best of the others (geometric means)."""
+    """The rate at one value over that at the best of the others (median ratios)."""
     others = [float(v) for v in rate[along].values if v != at]
-    return stats.worst([geometric(rate, along, v, at) for v in others], "low")
+    return stats.worst([typical(rate, along, v, at) for v in others], "low")
 
 
 def draw_descents(title: str, along: str, log: str = "") -> Callable[[xr.Dataset], Any]:
@@ -159,21 +165,36 @@ def draw_descents(title: str, along: str, log: str = "") -> Callable[[xr.Dataset
     return draw
 
 
+def draw_rates(title: str, along: str) -> Callable[[xr.Dataset], Any]:
+    """The rate with the theory's step and with the largest stable one."""
+
+    def draw(ds: xr.Dataset):
+        fig, (ax,) = plot.figure(title=title, width=4.2)
+        for name, rate in by_step(ds).items():
+            plot.curve(ax, rate, along, label=name, log="xy")
+        return fig
+
+    return draw
+
+
 def draw_neurons(ds: xr.Dataset):
     """The rate against K, with the theory's step and with the largest stable one."""
     fig, (ax,) = plot.figure(title="Convergence rate and number of neurons", width=4.2)
-    by_step = {r"$\eta_0 = 25/M_2$": ds.rate, r"$\eta_0 = 1/\lambda_{\max}$": condition(ds)}
-    for name, rate in by_step.items():
-        rate = rate.assign_attrs(long_name="convergence rate", symbol="1 - v")
+    for name, rate in by_step(ds).items():
         plot.law(ax, rate, "width", label=name, fit=neuron_law(rate))
     k = ds.width.values.astype(float)
     plot.theory_curve(ax, k, float(ds.rate.mean("seed")[0]) / k**2, "paper: $1/K^2$")
     return fig
 
 
-def condition(ds: xr.Dataset) -> xr.DataArray:
-    r"""$1 - v$ with the step $1/\lambda_{\max}$: the inverse condition number of the Hessian."""
-    return ds.flattest / ds.sharpest
+def by_step(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    r"""$1 - v$ with the theory's step, and with $1/\lambda_{\max}$: the inverse condition number."""
+    of_steps = {
+        r"$\eta_0 = 25/M_2$": ds.rate,
+        r"$\eta_0 = 1/\lambda_{\max}$": ds.flattest / ds.sharpest,
+    }
+    words = dict(long_name="convergence rate", symbol="1 - v")
+    return {name: rate.assign_attrs(words) for name, rate in of_steps.items()}
 
 
 def neuron_law(rate: xr.DataArray) -> stats.Law:

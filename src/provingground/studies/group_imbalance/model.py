@@ -46,7 +46,7 @@ class Config:
 class WideConfig(Config):
     """The same with a number of neurons that is a mere number, so that one program serves all."""
 
-    width: int = par(3, "K", "neurons", low=1, value=True, pad=6)
+    width: int = par(3, "K", "neurons", low=1, value=True, pad=4)
 
 
 class Probes(eqx.Module):
@@ -65,7 +65,6 @@ class Probes(eqx.Module):
     expected_error: Float[Array, ""] = probe("predicted distance to the teacher")
     expected_excess: Float[Array, "group"] = probe("predicted group excess risk")
     slope: Float[Array, ""] = probe("norm of the gradient at the end", r"\|\nabla f_n\|")
-    weights: Float[Array, "input neuron"] = probe("teacher weights", "W^*")
 
 
 class LocalProbes(eqx.Module):
@@ -316,9 +315,8 @@ def aligned_distance(
 ) -> Float[Array, ""]:
     r"""$\min_P\|W - W^*P\|_F$ over permutations $P$ of the neurons, by optimal assignment."""
     cost = jnp.sum((w[:, :, None] - w_star[:, None, :]) ** 2, axis=0)
-    apart = (
-        on[:, None] != on[None, :]
-    )  # a neuron that does not exist is no partner of one that does
+    # A neuron that does not exist is no partner of one that does.
+    apart = on[:, None] != on[None, :]
     cost = cost + jnp.where(apart, 1 + jnp.sum(w**2) + jnp.sum(w_star**2), 0.0)
     i, j = optax.assignment.hungarian_algorithm(cost)
     return jnp.sqrt(jnp.sum(cost[i, j]))
@@ -426,7 +424,6 @@ def simulate_fit(cfg: Config, key: Key[Array, ""], data: Mixture | None = None) 
             expected_error=jnp.sqrt(jnp.diag(inverse) @ exist / n),
             expected_excess=jnp.einsum("lab,ba->l", risks.fisher, inverse) / (2 * n),
             slope=slope,
-            weights=w_star,
         )
 
     return by_lane(measured, mixture, w_star, drawn, x_test)
