@@ -188,7 +188,7 @@ def draw_neurons(ds: xr.Dataset):
 
 
 def by_step(ds: xr.Dataset) -> dict[str, xr.DataArray]:
-    r"""$1 - v$ with the theory's step, and with $1/\lambda_{\max}$: the inverse condition number."""
+    r"""$1 - v$ with the theory's step, and with $1/\lambda_{\max}$ (inverse condition number)."""
     of_steps = {
         r"$\eta_0 = 25/M_2$": ds.rate,
         r"$\eta_0 = 1/\lambda_{\max}$": ds.flattest / ds.sharpest,
