@@ -15,8 +15,6 @@ os.environ["PROVING_STORE"] = os.environ.get("PROVING_TEST_STORE") or tempfile.m
 # What one test compiled no other compiles again, nor the processes that tests start.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.environ["PROVING_STORE"] + "/compiled")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-# XLA's older code generator for fusions compiles in half the time; its programs run 10% slower.
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 import hypothesis
 import jax
