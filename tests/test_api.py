@@ -50,6 +50,13 @@ def test_studies_are_known_by_name(monkeypatch):
         api.study("benign_overfiting")
 
 
+def test_a_study_is_loaded_without_the_others(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(api, "_listed", lambda name: loaded.append(name) or TOY)
+    assert api.study("syntax_semantics") is TOY
+    assert loaded == ["syntax_semantics"]
+
+
 def test_other_packages_register_studies(monkeypatch):
     class Entry:
         name = "other"

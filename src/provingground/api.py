@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,17 +42,24 @@ def studies() -> dict[str, Study]:
     Other packages register an entry point of the group `provingground.studies`; folders are
     named by `$PROVING_STUDIES` (or `proving --study-path`), each a package with a `STUDY`.
     """
+    return {name: load() for name, load in _known().items()}
+
+
+def _known() -> dict[str, Callable[[], Study]]:
+    """How each study is loaded, so that one of them is imported without the others."""
     from provingground.studies import STUDIES
 
-    found = {}
-    for name in STUDIES:
-        found[name] = importlib.import_module(f"provingground.studies.{name}").STUDY
+    known: dict[str, Callable[[], Study]] = {name: partial(_listed, name) for name in STUDIES}
     for entry in entry_points(group="provingground.studies"):
-        found.setdefault(entry.name, entry.load())
+        known.setdefault(entry.name, entry.load)
     for folder in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep)):
         own = _study_in(Path(folder))
-        found[own.name] = own
-    return found
+        known[own.name] = lambda own=own: own
+    return known
+
+
+def _listed(name: str) -> Study:
+    return importlib.import_module(f"provingground.studies.{name}").STUDY
 
 
 def _study_in(folder: Path) -> Study:
@@ -80,15 +88,15 @@ def _study_in(folder: Path) -> Study:
 
 
 def study(name: str) -> Study:
-    """A study by name."""
+    """A study by name; no other is imported."""
     from provingground.studies import SKELETON
 
     if name == SKELETON:
-        return importlib.import_module(f"provingground.studies.{name}").STUDY
-    known = studies()
+        return _listed(name)
+    known = _known()
     if name not in known:
         raise unknown("study", name, known)
-    return known[name]
+    return known[name]()
 
 
 def _resolve(target: str | Study, experiment: str | None) -> tuple[Study, Experiment]:

@@ -50,7 +50,7 @@ class DescentConfig(Config):
 class StartsConfig(TensorConfig):
     """Descent from three kinds of start."""
 
-    samples: int = par(20_000, "n", "training samples", low=2, value=True, pad=20_000)
+    samples: int = par(20_000, "n", "training samples", low=2, value=True, pad=10_000)
     eps: float = par(0.1, r"\epsilon", "distance of the local start from the teacher", low=0)
     far: float = par(5.0, r"\sigma_0", "s.d. of the far start's weights", low=0)
     steps: int = par(600, "T", "gradient descent steps", low=1)

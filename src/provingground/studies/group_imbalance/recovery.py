@@ -115,7 +115,7 @@ FIGC_1 = Experiment(
     simulator="starts",
     grid={"samples": 20_000, "steps": 600},
     seeds=40,
-    quick={"steps": 400, "seeds": 12},
+    quick={"samples": 10_000, "steps": 400, "seeds": 12},
     claims=(
         Claim(
             "tensor_arrives",

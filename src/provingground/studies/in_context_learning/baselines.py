@@ -5,6 +5,7 @@ sees, out of domain.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,9 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from provingground.keys import stream
@@ -27,12 +25,32 @@ from .prompts import Prompt, out_of_domain
 
 ALPHAS = (0.8, 0.6)  # alpha' of Figures 6.4(a) and (b)
 LENGTHS = (10, 20, 40)
+
+
+def logistic_regression() -> Any:
+    from sklearn.linear_model import LogisticRegression  # scikit-learn takes a second to import
+
+    return LogisticRegression()
+
+
+def support_vectors(kernel: str) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC(kernel=kernel)  # pyright: ignore[reportArgumentType]
+
+
+def nearest_neighbours(count: int) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(count)
+
+
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "logistic": LogisticRegression,
-    "SVM, Gaussian": SVC,
-    "SVM, linear": lambda: SVC(kernel="linear"),
-    "1-NN": lambda: KNeighborsClassifier(1),
-    "3-NN": lambda: KNeighborsClassifier(3),
+    "logistic": logistic_regression,
+    "SVM, Gaussian": partial(support_vectors, "rbf"),
+    "SVM, linear": partial(support_vectors, "linear"),
+    "1-NN": partial(nearest_neighbours, 1),
+    "3-NN": partial(nearest_neighbours, 3),
 }
 LEARNERS = ("ICL", *CLASSIFIERS)
 
