@@ -13,7 +13,7 @@ prove: $(READY)
 	$(BIN)/proving report --headline --out report.html; exit $$verdict
 
 test: $(READY)
-	$(BIN)/pytest -n 2 $(TESTS)
+	$(BIN)/pytest -n 2 --dist worksteal $(TESTS)
 
 check: $(READY)
 	$(BIN)/proving check

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 import numpy as np
 import pytest
@@ -77,6 +78,10 @@ def watched(monkeypatch):
 
 
 # --------------------------------------------------------------------------- the numbers
+
+
+def test_other_work_of_this_process_does_not_go_to_the_workers(workers):
+    assert dask.config.get("scheduler", None) is None  # pyright: ignore[reportPrivateImportUsage]
 
 
 def test_workers_give_what_one_process_gives(workers, store, alone, watched):

@@ -58,7 +58,7 @@ def local(workers: int, *, dashboard: bool = False) -> Iterator[Executor]:
         )
     except (OSError, RuntimeError) as error:  # such as Dask's configuration asking for TLS
         raise RunError(f"no workers could be started: {error}") from error
-    with made, distributed.Client(made) as client:
+    with made, distributed.Client(made, set_as_default=False) as client:
         yield client.get_executor()
 
 
@@ -70,7 +70,7 @@ def connected(scheduler: str) -> Iterator[Executor]:
     """
     distributed = _distributed()
     try:
-        client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER)
+        client = distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(f"no scheduler answers at {scheduler}: {error}") from error
     with client:

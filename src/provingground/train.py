@@ -134,23 +134,35 @@ def descend(
 
         return jax.value_and_grad(of_trained)(trained)
 
+    def moved(trained, memory, grads):
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes types, as Adam its count
+            change, memory = rule.update(grads, memory, trained)
+        return optax.apply_updates(trained, change), memory
+
     def step(state, t):
-        trained, memory, (_, grads) = state
-        change, memory = rule.update(grads, memory, trained)
-        trained = optax.apply_updates(trained, change)
+        trained, memory = state
+        return moved(trained, memory, graded(trained, t)[1])
+
+    def step_ahead(state, t):
+        """The state holds its own loss and gradient, for `until` to see."""
+        trained, memory = moved(state[0], state[1], state[2][1])
         return trained, memory, graded(trained, t + 1)
 
     def whole(state: Any) -> Any:
         return eqx.combine(state[0], fixed)
 
-    trace = iterate(
-        step,
-        (trained, rule.init(trained), graded(trained, jnp.array(0, jnp.int32))),
-        steps=steps,
-        probe=lambda state: probe(whole(state)),
-        at=at,
-        until=until and (lambda s: until(s[2][0], whole(s)) | ~jnp.isfinite(s[2][0])),
-    )
+    start = trained, rule.init(trained)
+    how: dict[str, Any] = dict(steps=steps, probe=lambda state: probe(whole(state)), at=at)
+    if until is None:  # the gradient stands in the program once, which compiles faster
+        trace = iterate(step, start, **how)
+    else:
+        first = graded(trained, jnp.array(0, jnp.int32))
+        trace = iterate(
+            step_ahead,
+            (*start, first),
+            until=lambda s: until(s[2][0], whole(s)) | ~jnp.isfinite(s[2][0]),
+            **how,
+        )
     trace = Trace(whole(trace.last), trace.probes, trace.step, trace.stopped_at)
     if (tape := _tape.get()) is not None:
         tape[-1] = trace

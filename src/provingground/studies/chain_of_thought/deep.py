@@ -5,8 +5,6 @@ H heads, N prompts. Attention-only layers with residuals; the read-out is the lo
 query's token, as $W_V = (0\\ I)$ in the one-layer model.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -130,17 +128,6 @@ def loss_of(cfg: DeepConfig, w: Weights, prompts: Prompt) -> Float[Array, ""]:
 # --------------------------------------------------------------------------- training
 
 
-def adam(rate: Float[Array, ""] | float) -> optax.GradientTransformation:
-    """optax's Adam, which mixes integers and floats: strict promotion would refuse it."""
-    rule = optax.adam(rate)
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        with jax.numpy_dtype_promotion("standard"):
-            return rule.update(updates, state, params)
-
-    return optax.GradientTransformation(rule.init, update)
-
-
 def simulate_deep(cfg: DeepConfig, key: Key[Array, ""]) -> DeepProbes:
     """Adam on all weights; attention of each layer and head on prompts with new patterns."""
     k, d, n, m = cfg.n_steps, cfg.dim, cfg.examples, cfg.n_patterns_test
@@ -195,7 +182,7 @@ def simulate_deep(cfg: DeepConfig, key: Key[Array, ""]) -> DeepProbes:
     trace = descend(
         lambda w, prompts: loss_of(cfg, w, prompts),
         start,
-        adam(cfg.lr),
+        optax.adam(cfg.lr),
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
         batch=lambda t: draw_shuffled(cfg, jax.random.fold_in(fresh, t), cfg.batch),

@@ -64,17 +64,6 @@ def train(cfg: Any, data: Data, network: Any, weights: Any, rule: Any) -> Remedy
     )
 
 
-def adam(rate: Any, decay: Any = 0.0) -> optax.GradientTransformation:
-    """optax's AdamW, which mixes integers and floats: strict promotion would refuse it."""
-    rule = optax.adamw(rate, weight_decay=decay)
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        with jax.numpy_dtype_promotion("standard"):
-            return rule.update(updates, state, params)
-
-    return optax.GradientTransformation(rule.init, update)
-
-
 # ------------------------------------------------------- variants of the paper's own network
 
 
@@ -116,7 +105,7 @@ def simulate_scalar(cfg: Scalar, key: Key[Array, ""]) -> RemedyProbes:
 
     h = tangent(data.x, attend(w_0, data.x)[1], a_0, data.exists)
     lr = cfg.lr / by_lane(jnp.linalg.eigvalsh, h)[-1]
-    other_rule = adam(cfg.rate, cfg.decay)
+    other_rule = optax.adamw(cfg.rate, weight_decay=cfg.decay)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         moved, state = other_rule.update(updates, state, params)
@@ -166,7 +155,7 @@ def simulate_head(cfg: Head, key: Key[Array, ""]) -> RemedyProbes:
         logits = blocks.scores(turned[-1], turned[:-1]) + blocks.linear_decay(d, cfg.slope)
         return blocks.attention(logits + masked, e @ p.w_v)
 
-    return train(cfg, data, network, start, adam(cfg.rate))
+    return train(cfg, data, network, start, optax.adam(cfg.rate))
 
 
 # ------------------------------------------------------------------------------ the table

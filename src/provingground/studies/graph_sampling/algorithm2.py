@@ -18,7 +18,6 @@ from .model import (
     Probes,
     Weights,
     batch_weights,
-    descend,
     drawn_graph,
     effective,
     errors,
@@ -31,6 +30,7 @@ from .model import (
     report,
     sample_of,
     squared_error,
+    trained,
     training_groups,
 )
 
@@ -110,7 +110,7 @@ def train(cfg: Config, key: Key[Array, ""]) -> Probes:
         noise = jnp.sum(p.w_noise * w.w) + jnp.sum(p.v_noise * w.v)
         return squared_error(f, y, weight) + regulariser(w, lam, cfg.lam_w, cfg.lam_v) + noise
 
-    trace = descend(cfg, objective, jax.tree.map(jnp.zeros_like, start), lambda w: w)
+    trace = trained(cfg, objective, jax.tree.map(jnp.zeros_like, start), lambda w: w)
 
     # The output is random too: smoothing and signs are drawn once more.
     keys = jax.random.split(stream(key, "output"), cfg.outputs_drawn)
@@ -120,6 +120,6 @@ def train(cfg: Config, key: Key[Array, ""]) -> Probes:
         return network(perturbed(start, w, perturb(cfg, which, d), lam), fixed, a, task.x, best)
 
     one = jax.vmap(lambda w, s: errors(output(keys[0], w, s), task))(trace.probes, trace.step)
-    several = jax.vmap(lambda k: output(k, trace.last[0], trace.step[-1]))(keys)
+    several = jax.vmap(lambda k: output(k, trace.last, trace.step[-1]))(keys)
     averaged = errors(jnp.mean(several, axis=0), task)["test_error"]
     return report(one, trace.step, task, graph_probes(cfg, key, task, groups, q), averaged)

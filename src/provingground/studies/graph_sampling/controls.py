@@ -34,6 +34,7 @@ CTRL_SAMPLING = Experiment(
     quick={
         **QUICK,
         "sampling": cases({k: SAMPLING[k] for k in ("asymmetric", "symmetric")}),
+        "fraction": axis([0.5, 0.7, 0.9, 1.0], "S_l/N_l", "sampled fraction of nodes"),
         "seeds": 4,
     },
     claims=(
@@ -138,7 +139,7 @@ OPTIMISER = Experiment(
     "optimiser",
     says="The printed training against Adam, on labels of (5.20).",
     grid={"concept": False, "samples": 1500, "form": cases(FORMS)},
-    seeds=4,
+    seeds=16,
     quick={
         **QUICK,
         "form": cases({"printed SGD": {**PRINTED, "steps": 1200}}),

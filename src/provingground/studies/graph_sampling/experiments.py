@@ -18,7 +18,7 @@ MATCH = Experiment(
         "dataset": cases(measures.DATASETS),
     },
     seeds=8,
-    quick={**QUICK, "seeds": 5},
+    quick={**QUICK, "seeds": 8},
     claims=(
         Claim(
             "matched_small",
@@ -112,7 +112,7 @@ FIG5_1 = Experiment(
         "p2_hat": 0.3,
         "width": 500,
     },
-    seeds=8,
+    seeds=96,
     quick={**QUICK, "samples": [25, 75, 400], "seeds": 4},
     claims=graph_claims(
         "samples",

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
 
 from provingground.keys import normal, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, by_lane, iterate
+from provingground.train import Trace, by_lane, descend
 
 from . import samplers
 from .graph import (
@@ -317,29 +317,16 @@ def one_step(
     return Step(sampled, weight, dropout(bits[4:], cfg.dropout, n, m))
 
 
-def descend(
+def trained(
     cfg: Config,
     loss: Callable[[Weights, Int[Array, ""]], Float[Array, ""]],
     start: Weights,
     probe: Callable[[Weights], Any],
-) -> Trace[Any]:
-    """Descent on a loss whose draws depend on the step. Its gradient stands in the program once,
-    while `train.descend` has it twice; programs here are slow to compile."""
+) -> Trace[Weights]:
+    """Descent on a loss whose draws depend on the step."""
     rule = optax.adam(cfg.lr) if cfg.optimiser == "adam" else optax.sgd(cfg.lr)
-
-    def step(state: Any, s: Int[Array, ""]) -> Any:
-        w, memory = state
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to a whole number
-            change, memory = rule.update(jax.grad(loss)(w, s), memory, w)
-        return optax.apply_updates(w, change), memory
-
-    first: Any = start
-    return iterate(
-        step,
-        (first, rule.init(first)),
-        steps=cfg.steps,
-        at=recorded(cfg),
-        probe=lambda state: probe(state[0]),
+    return descend(
+        loss, start, rule, steps=cfg.steps, at=recorded(cfg), probe=probe, batch=lambda s: s
     )
 
 
@@ -449,7 +436,7 @@ def train(cfg: Config, key: Key[Array, ""], task: Task) -> Probes:
         f = network(w, fixed, a, task.x, step.sampled, step.drop)
         return squared_error(f, y, step.weight)
 
-    trace = descend(cfg, loss, start, lambda w: errors(network(w, fixed, a, task.x, best), task))
+    trace = trained(cfg, loss, start, lambda w: errors(network(w, fixed, a, task.x, best), task))
     seen = graph_probes(cfg, key, task, groups, q)
     return report(trace.probes, trace.step, task, seen, trace.probes["test_error"][-1])
 

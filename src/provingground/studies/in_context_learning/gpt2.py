@@ -6,7 +6,6 @@ token, hinge loss, Adam. Letters in shapes as in `nets.transformer` and `model.p
 """
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -86,17 +85,6 @@ def predict(
     return y[-1, 0], attn[:, :, -1, :-1] @ own
 
 
-def adam(rate: Any) -> optax.GradientTransformation:
-    """Adam; optax mixes whole numbers and floats, which strict promotion forbids."""
-    rule = optax.adam(rate)
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        with jax.numpy_dtype_promotion("standard"):
-            return rule.update(updates, state, params)
-
-    return optax.GradientTransformation(rule.init, update)
-
-
 def test_grid(cfg: Decoder) -> tuple[Setting, Int[Array, "tests"]]:
     """Domain, fraction and length of Figure 6.3(b), then irrelevant part and sum of 6.3(a)."""
     first = [(inside, a, n) for inside in (True, False) for a in ALPHAS for n in LENGTHS]
@@ -126,7 +114,7 @@ def simulate_decoder(cfg: Decoder, key: Key[Array, ""]) -> DecoderProbes:
         return hinge(p.label, outputs(w, p, longest)[0]).mean()
 
     start = initial_weights(shape_of(cfg), key)
-    trace = descend(loss, start, adam(cfg.lr), steps=cfg.steps, batch=batch)
+    trace = descend(loss, start, optax.adam(cfg.lr), steps=cfg.steps, batch=batch)
 
     def at_end(w: Weights) -> dict[str, Array]:
         def tested(at: tuple[Setting, Array]) -> tuple[Array, Array, Array]:
