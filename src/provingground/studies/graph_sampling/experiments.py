@@ -18,7 +18,7 @@ MATCH = Experiment(
         "dataset": cases(measures.DATASETS),
     },
     seeds=8,
-    quick={**QUICK, "seeds": 8},
+    quick={**QUICK, "seeds": 6},
     claims=(
         Claim(
             "matched_small",
