@@ -40,6 +40,13 @@ def shared_store() -> Store:
     return Store()
 
 
+@pytest.fixture
+def double():
+    """64 bits."""
+    with jax.enable_x64(True):
+        yield
+
+
 # A compiled program takes some tens of the 65,530 memory maps that Linux allows a process, which
 # aborts where it gets no more.
 MAPS = Path("/proc/self/maps")

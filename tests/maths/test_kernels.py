@@ -7,12 +7,6 @@ from jax.flatten_util import ravel_pytree
 from provingground.maths import kernels
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def network(w, x):
     return jnp.tanh(x @ w["in"]) @ w["out"]
 

@@ -46,12 +46,6 @@ FULL, SPAN = jit(simulate_full), jit(simulate_span)
 MANY = jit(jax.vmap(simulate_span, in_axes=(None, 0)))
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def train(how, seed=0, **changes):
     cfg = Config(**(TINY | changes))
     return how(grid.typed(cfg, "float64"), seed_key("benign_overfitting", seed))

@@ -36,12 +36,6 @@ def jit(function, **options):
     )  # compiles fast
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def tiny(**changes):
     return grid.typed(Config(**(TINY | changes)), "float64")
 

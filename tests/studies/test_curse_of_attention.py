@@ -47,12 +47,6 @@ def jit(function):
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def coefs(mode, gamma, tokens=5, seed=0):
     cfg = grid.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
     return next_coefs(cfg, seed_key("s", seed))

@@ -73,12 +73,6 @@ START = jit(lambda cfg, key: initial_weights(cfg, key, 10, 2))
 SAMPLE, BATCH = jit(sample), jit(batch_weights)
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def setting(precision="float64", **changes):
     return grid.typed(Config(**(TINY | changes)), precision)
 

@@ -65,12 +65,6 @@ SMALLEST = jit(smallest)
 INITIAL = jit(initial_weights, static_argnums=2)
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def tiny(**changes):
     return grid.typed(Config(**(TINY | changes)), "float64")
 

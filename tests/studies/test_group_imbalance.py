@@ -73,12 +73,6 @@ def jit(function):
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def draw(name, *shape, seed=0):
     """Normals by NumPy, which compiles nothing."""
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])

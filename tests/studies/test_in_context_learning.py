@@ -58,12 +58,6 @@ START, PREDICT = jit(initial_weights), jit(gpt2.predict)
 OUTPUTS, LUCKY = jit(outputs), jit(lambda w, p: mechanism.lucky_neurons(w, p, 8))
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def train(how, seed=0, precision: Any = "float64", **changes):
     cfg = Config(**(TINY | changes))
     return how(grid.typed(cfg, precision), seed_key("in_context_learning", seed))

@@ -44,10 +44,7 @@ def jit(function):
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double")
 
 
 def typed(**changes) -> Config:

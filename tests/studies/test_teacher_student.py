@@ -53,12 +53,6 @@ def jit(function):
 SGD, RECURSION, FULL = jit(simulate_sgd), jit(simulate_recursion), jit(simulate_full)
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def settings_of(**changes: Any) -> dict[str, Any]:
     return SMALL | changes
 

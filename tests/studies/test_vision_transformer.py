@@ -76,12 +76,6 @@ def plain(cfg):
     return grid.typed(cfg, "float32")
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def key(seed=0):
     return seed_key("vision_transformer", seed)
 
