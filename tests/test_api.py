@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import provingground as pg
-from provingground import api, grid, plot
+from provingground import api, plot
 from provingground.errors import InputError, RunError
 from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
@@ -105,7 +105,7 @@ def test_run_gives_the_dataset_and_load_gives_it_again(results):
 def test_load_traces_nothing(results, monkeypatch):
     own, store = with_simulate(half), results[1]
     ds = pg.run(own, "risk", store=store, **SMALL)
-    monkeypatch.setattr(grid, "lowered_text", None)
+    monkeypatch.setattr(identity, "lowered_text", None)
     monkeypatch.setattr(jax, "jit", None)
     assert pg.load(own, "risk", store=Store(store.path), **SMALL).identical(ds)
 

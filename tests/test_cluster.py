@@ -1,6 +1,5 @@
 """Sweeps over worker processes: the same numbers, and orders that are refused."""
 
-import ast
 import contextlib
 import dataclasses
 import gc
@@ -11,7 +10,7 @@ import socket
 import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import distributed
 import numpy as np
 import pytest
 
-from provingground import api, cli, cluster, dispatch, grid
+from provingground import api, cli, cluster, dispatch
 from provingground.engine import Job
 from provingground.errors import InputError, RunError
 from provingground.store import Store
@@ -199,7 +198,7 @@ def ordered(job: Job, count: int = 2, **changes: Any) -> str:
     cells = np.concatenate([job.cells(b) for b in blocks])
     claim = dispatch._name(job.cells(blocks[0]))
     assert job.store.claim(claim)
-    text = cluster.order(job, blocks, cells, job.fingerprints[blocks[0].group], claim)
+    text = cluster.order(job, blocks, cells, claim)
     return json.dumps(json.loads(text) | changes)
 
 
@@ -239,22 +238,29 @@ def test_who_sees_the_store_and_cannot_write_sends_the_results(job, monkeypatch)
 
 
 def test_an_order_of_another_version_is_refused(job):
-    order = ordered(job, sources="another", fingerprint="f" * 40)
+    order = ordered(job, identity=["f" * 40, "f" * 40, "another", True])
     with pytest.raises(RunError, match="a worker has another version of toy"):
         cluster.work(order)
     assert not job.stored().any()
 
 
-def test_sources_that_say_the_same_otherwise_will_do(job):
-    """Comments were changed: the lowered program is what counts."""
-    cluster.work(ordered(job, sources="another"))
+@pytest.mark.parametrize("known", [True, False])
+def test_code_that_does_the_same_otherwise_will_do(job, known):
+    """Something was written differently: the lowered program is what counts."""
+    fingerprint, lowered, *_ = next(iter(job.identities.values()))
+    cluster.work(ordered(job, identity=[fingerprint, lowered, "another", known]))
     assert job.stored().sum() == 4
+
+
+def forged(job):
+    """The right program under the name of another."""
+    return ["f" * 40, *next(iter(job.identities.values()))[1:]]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"fingerprint": "f" * 40},
+        {"identity": forged},
         {"seeds": [5, 6, 7]},
         {"cells": ["0" * 32] * 4},
         {"settings": {"samples": [20, 30], "noise": [0.6, 1.0], "dim": 10, "steps": 50}},
@@ -262,6 +268,7 @@ def test_sources_that_say_the_same_otherwise_will_do(job):
     ids=["fingerprint", "seeds", "cells", "settings"],
 )
 def test_an_order_that_is_read_differently_is_refused(job, changes):
+    changes = dict[str, Any]((n, new(job) if callable(new) else new) for n, new in changes.items())
     with pytest.raises(RunError, match="reads the settings or the data of toy differently"):
         cluster.work(ordered(job, **changes))
     assert not job.stored().any()
@@ -274,32 +281,13 @@ def test_cells_of_later_blocks_that_do_not_fit_are_refused(job):
         cluster.work(json.dumps(order))
 
 
-def test_threads_of_a_worker_do_not_parse_at_once(job, monkeypatch):
-    parse, inside, most = ast.parse, [], []
-
-    def counted(*args, **options):
-        inside.append(1)
-        most.append(len(inside))
-        time.sleep(0.02)
-        try:
-            return parse(*args, **options)
-        finally:
-            inside.pop()
-
-    order = ordered(job)
-    cluster._job.cache_clear()
-    grid._imports.cache_clear()
-    monkeypatch.setattr(ast, "parse", counted)
-    with ThreadPoolExecutor(2) as pool:
-        for finished in [pool.submit(cluster.work, order) for _ in range(2)]:
-            finished.result()
-    assert max(most) == 1
-
-
 def test_an_order_that_does_not_fit_ends_the_run(workers, store, monkeypatch):
     order = cluster.order
-    changed = {"fingerprint": "f" * 40}
-    monkeypatch.setattr(cluster, "order", lambda *a: json.dumps(json.loads(order(*a)) | changed))
+
+    def changed(job, *args):
+        return json.dumps(json.loads(order(job, *args)) | {"identity": forged(job)})
+
+    monkeypatch.setattr(cluster, "order", changed)
     with pytest.raises(RunError, match="differently"):
         run("toy/risk", store, workers, **TOY)
     assert list((store.path / "claims").iterdir()) == []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import provingground as pg
-from provingground import api, grid, plot, programs
+from provingground import api, grid, identity, plot, programs
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
 from provingground.study import Cases, Experiment, Prediction, cases, pars
@@ -66,8 +66,8 @@ def traced(study, name, cfg):
     simulator = STUDIES[study].simulators[name]
     experiment = STUDIES[study].experiments[0]
     data = STUDIES[study].data[experiment.data]() if experiment.data else None
-    with grid.precision_of(simulator.precision):
-        args = grid.typed((cfg, seed_key(study, 0)), simulator.precision)
+    with identity.precision_of(simulator.precision):
+        args = identity.typed((cfg, seed_key(study, 0)), simulator.precision)
         rest = () if data is None else (data,)
         if simulator.host:
             return simulator.simulate(cfg, seed_key(study, 0), *rest)
@@ -236,7 +236,7 @@ def test_a_training_is_the_same_program_each_time(study, simulator, store):
     """Trainings of quick experiments are repeated where their claims are judged."""
     job = small_job(study, simulator, store)
     point = Point(job.groups[0].program, job.groups[0].config)
-    first, second = (programs.program_hash(job.study, point) for _ in range(2))
+    first, second = (identity.program_hash(job.study, point, job.data) for _ in range(2))
     assert first == second
 
 

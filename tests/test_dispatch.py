@@ -159,9 +159,9 @@ def test_of_a_file_s_blocks_only_those_that_fail_are_lost(store, monkeypatch):
     compute, batches = Job.compute, []
     chunk = Job.chunk
 
-    def counted(job, blocks, cells, fingerprint):
+    def counted(job, blocks, cells):
         batches.append(len(blocks))
-        return chunk(job, blocks, cells, fingerprint)
+        return chunk(job, blocks, cells)
 
     def picky(job, block):
         if block.rows[0] == 77:
@@ -189,7 +189,7 @@ def test_the_numbers_do_not_depend_on_what_was_stored_before(store, tmp_path):
                   settings={"count": [5], "rate": settings["rate"]})  # fmt: skip
     some = job.blocks[1::3]
     for block in some:
-        content = job.chunk([block], job.cells(block), job.fingerprints[block.group]).content
+        content = job.chunk([block], job.cells(block)).content
         job.store.put_packed("tiny", content)
     assert sum(b.cells for b in job.missing()) == 63 - sum(b.cells for b in some)
     ds = run(study, job.store, **settings)

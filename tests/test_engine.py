@@ -265,7 +265,7 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     job = api.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
     cells = job.cells(block)
-    content, size, seconds, _ = job.chunk([block, block], np.tile(cells, 2), "known")
+    content, size, seconds, _ = job.chunk([block, block], np.tile(cells, 2))
     assert size == len(content)
     chunk = store.read("tiny", store.put_packed("tiny", content).name)
     assert chunk is not None
@@ -274,7 +274,7 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     assert chunk.cells.tolist() == [*cells, *cells]
     point = next(job.sweep.points())
     assert chunk.about["program"] == json.loads(json.dumps(point.program._asdict()))
-    assert chunk.about["fingerprint"] == "known"
+    assert chunk.about["fingerprint"] == job.identities[point.program].fingerprint
     assert (chunk.about["lanes"], chunk.about["devices"]) == ("9", "1")
     assert 0 < seconds == pytest.approx(chunk.about["seconds"], abs=1e-6)
     rates = chunk.probes["config_rate"].reshape(2, 3, 3)

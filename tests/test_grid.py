@@ -1,8 +1,5 @@
 import dataclasses
-import json
 import math
-import subprocess
-import sys
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Array, Float
 
-from provingground import grid
 from provingground.errors import InputError
 from provingground.grid import parse_values, plan
 from provingground.keys import normal, stream
@@ -318,74 +314,7 @@ def test_huge_numbers_of_values_are_refused_without_making_them(monkeypatch, n, 
         parse_values(RATE, f"1:2:{n}{spacing}")
 
 
-# ----------------------------------------------------------------------------- identity
-
-IDS = """
-import json, sys
-from provingground import api
-planned = api.job("toy/risk", seeds=2, store=sys.argv[1], settings={"samples": [20, 40]})
-print(json.dumps([planned.ids.astype(str).tolist(), planned.fingerprints]))
-"""
-
-
-def test_equal_settings_have_equal_identities_in_every_process(tmp_path):
-    from provingground import api
-
-    command = [sys.executable, "-c", IDS, str(tmp_path / "there")]
-    there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    job = api.job("toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]})
-    assert json.loads(there.stdout) == [job.ids.astype(str).tolist(), job.fingerprints]
-    assert job.ids.shape == (6, 2)
-    assert len(set(job.ids.ravel())) == 12
-
-
-def ids(setting=None, seeds=(0,), *, fingerprint="f", data="d", owner="tiny", **options):
-    """The identities of all cells of a plan, points in grid order."""
-    sweep = planned(setting, seeds, **options)
-    found = np.full((sweep.cells // len(seeds), len(seeds)), b"", "S32")
-    for group in sweep.groups():
-        found[group.points] = grid.cell_ids(study(name=owner), group, fingerprint, data, seeds)
-    return found
-
-
-def test_everything_that_matters_changes_the_identity():
-    def one(*args, **options):
-        (((cell,),),) = (ids(*args, **({"grid": {}} | options)),)
-        return cell
-
-    double = {"case": cases({"x": {"precision": "float64"}})}
-    found = [
-        one(),
-        one({"rate": 0.6}),
-        one({"count": 3}),
-        one({"width": 4}),
-        one({"kind": "b"}),
-        one(simulator="two"),
-        one(grid=double),
-        one(seeds=[1]),
-        one(fingerprint="g"),
-        one(data="e"),
-        one(owner="other"),
-    ]
-    assert len(set(found)) == len(found)
-    assert all(len(cell) == 32 for cell in found)
-    assert one({"rate": 0.5, "count": 4}) == found[0]
-
-
-def test_seeds_have_identities_of_their_own():
-    (many,) = ids(grid={}, seeds=range(100))
-    assert len(set(many)) == 100
-    assert ids(grid={}, seeds=[7]).tolist() == [[many[7]]]
-
-
-def test_no_rate_is_no_rate_whatever_its_sign():
-    assert ids({"rate": [0.0]}).tolist() == ids({"rate": [-0.0]}).tolist()
-
-
-def test_the_identity_is_that_of_the_setting_not_of_the_grid():
-    wide = ids({"rate": [1.0, 2.0], "count": [3, 4]}, range(4))
-    narrow = ids({"rate": 2.0, "count": [4]}, [3], name="second")
-    assert narrow.tolist() == [[wide[3, 3]]]
+# ------------------------------------------------------------------------------- groups
 
 
 def test_groups_are_the_points_as_arrays():
@@ -403,11 +332,3 @@ def test_groups_are_the_points_as_arrays():
             config = points[number].config
             assert (some.count[row], some.width) == (config.count, config.width)
             assert some.rate[row] == np.float32(config.rate)
-
-
-def test_data_are_told_apart_by_content_type_and_shape():
-    one = np.arange(6.0)
-    found = [one, one + 1, one.astype(np.float32), one.reshape(2, 3), {"x": one}, [one, one]]
-    assert len({grid.digest_of_data(d) for d in found}) == len(found)
-    assert grid.digest_of_data({"x": one}) == grid.digest_of_data({"x": one.copy()})
-    assert grid.digest_of_data(None) == ""

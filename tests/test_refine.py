@@ -238,7 +238,7 @@ def test_what_is_missing_is_counted_apart_from_what_is_skipped(store):
 
 def _traced_nothing(store):
     """A store that knows the programs of the study, and none of its cells."""
-    assert api.job(make(), "traced", store=store).fingerprints
+    assert api.job(make(), "traced", store=store).identities
     return store
 
 

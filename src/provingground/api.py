@@ -20,8 +20,9 @@ import xarray as xr
 from provingground import dispatch, grid, plot
 from provingground.engine import Job
 from provingground.errors import InputError, unknown
+from provingground.identity import program_hash, running
 from provingground.keys import seed_key
-from provingground.programs import data_of, probe_dims, program_hash, single
+from provingground.programs import data_of, probe_dims, single
 from provingground.refine import stages
 from provingground.results import dataset
 from provingground.store import Store
@@ -331,7 +332,7 @@ def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell:
     point = next(sweep.points())
     simulator = owner.simulators[point.program.simulator]
     data = data_of(owner, point.program.data)
-    if program_hash(owner, point) not in ds.attrs["fingerprint"]:
+    if program_hash(owner, point, data) not in ds.attrs["fingerprint"]:
         raise InputError(
             f"the Dataset was computed by another version of {owner.name} (or of jax); "
             "if it is a study of your own, say study=..."
@@ -348,8 +349,9 @@ def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell:
             rest = () if data is None else (data,)
             return simulator.simulate(point.config, key, *rest), list(tape)
 
-    with grid.precision_of(point.program.precision), jax.default_matmul_precision("highest"):
-        probes, tape = jax.jit(again)(seed_key(owner.name, seed))
+    key = seed_key(owner.name, seed)
+    with running("", point.program.precision):
+        probes, tape = jax.jit(again)(key)
     trace = tape[-1] if tape else None
     return Replay(
         probes=_as_dataset(probes, probe_dims(simulator.probes)),

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from provingground import grid, programs
+from provingground import grid
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
+from provingground.identity import Identity, cell_ids, program_hash, what_runs
 from provingground.machine import Machine, here
 from provingground.store import Ids, Store
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 SECONDS_TO_ANSWER = 20.0
 _CAPACITY: dict[int, tuple[float, int]] = {}
-_LOWERED: dict[tuple[int, int], str] = {}
 
 
 # ------------------------------------------------------------------ on the coordinator
@@ -135,7 +135,7 @@ def can_be_found(job: "Job") -> None:
         )
 
 
-def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, claim: str) -> str:
+def order(job: "Job", blocks: Sequence["Block"], cells: Ids, claim: str) -> str:
     """What a worker needs to know to compute some blocks of a job."""
     sweep = job.sweep
     program = job.groups[blocks[0].group].program
@@ -150,8 +150,7 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, c
             "seeds": sweep.seeds,
             "blocks": [[b.group, b.rows.tolist(), b.seeds.tolist(), *b[3:]] for b in blocks],
             "cells": cells.astype(str).tolist(),
-            "fingerprint": fingerprint,
-            "sources": programs.fingerprint_name(job.study, program),
+            "identity": job.identities[program],
             "store": str(job.store.path.resolve()),
             "claim": [claim, job.store.claims.holder(claim)],
         }
@@ -187,7 +186,7 @@ def work(text: str) -> "Finished":
     ]
     cells = np.array(order["cells"], "S32")
     _check(job, blocks, cells, order)
-    finished = job.chunk(blocks, cells, order["fingerprint"])
+    finished = job.chunk(blocks, cells)
     if shared:
         try:
             store.put_packed(job.study.name, finished.content)
@@ -208,23 +207,34 @@ def _job(studies: str, plan: str, store: str | None) -> "Job":
     (name, experiment, scale), settings, seeds = json.loads(plan)
     owner = api.study(name)
     sweep = grid.plan(owner, owner.experiment(experiment), scale, settings, seeds, yes=True)
-    return Job(sweep, Store() if store is None else Store(Path(store)))
+    job = Job(sweep, Store() if store is None else Store(Path(store)))
+    job.identities = {}  # each is looked at when its first order comes
+    return job
 
 
 def _check(job: "Job", blocks: Sequence["Block"], cells: Ids, order: dict[str, Any]) -> None:
     """Refuses an order that means something else here than where it came from."""
     group = job.groups[blocks[0].group]
-    known = order["fingerprint"]
-    if programs.fingerprint_name(job.study, group.program) != (order["sources"] or "unknown"):
-        name = id(job), blocks[0].group
-        if name not in _LOWERED:
-            _LOWERED[name] = programs.program_hash(job.study, Point(group.program, group.config))
-        if _LOWERED[name] != known:
-            raise RunError(f"a worker has another version of {job.study.name}, or of its libraries")
+    ordered = Identity(*order["identity"])
+    known = job.identities.get(group.program)
+    if known is None:
+        known = _identity(job, Point(group.program, group.config), ordered)
+        job.identities[group.program] = known
+    if known.lowered != ordered.lowered:
+        raise RunError(f"a worker has another version of {job.study.name}, or of its libraries")
     mine = []
     for block in blocks:
         rows = group._replace(points=group.points[block.rows], values=group.values[block.rows])
         seeds = [job.sweep.seeds[i] for i in block.seeds]
-        mine.append(grid.cell_ids(job.study, rows, known, job.data_digest, seeds).T.ravel())
+        mine.append(cell_ids(job.study, rows, known.fingerprint, job.data_digest, seeds).T.ravel())
     if not np.array_equal(np.concatenate(mine), cells):
         raise RunError(f"a worker reads the settings or the data of {job.study.name} differently")
+
+
+def _identity(job: "Job", point: Point, ordered: Identity) -> Identity:
+    """The identity of a program here; it is lowered only where its code is not that of there."""
+    runs = what_runs(job.study, point.program, job.data, job.data_digest)
+    if ordered.known and runs == ordered.runs:
+        return ordered
+    lowered = program_hash(job.study, point, job.data)
+    return Identity(ordered.fingerprint, lowered, runs or f"lowered {lowered}", bool(runs))

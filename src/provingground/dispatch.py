@@ -151,13 +151,12 @@ class _Work:
 
     def _send(self, batch: Batch) -> None:
         cells = np.concatenate(batch.cells)
-        known = self.job.fingerprints[batch.blocks[0].group]
         try:
             if self.remote:
-                order = cluster.order(self.job, batch.blocks, cells, known, _name(batch.cells[0]))
+                order = cluster.order(self.job, batch.blocks, cells, _name(batch.cells[0]))
                 future = self.pool.submit(cluster.work, order)
             else:
-                future = self.pool.submit(self.job.chunk, batch.blocks, cells, known)
+                future = self.pool.submit(self.job.chunk, batch.blocks, cells)
         except BrokenExecutor as error:
             raise RunError(f"the workers are gone: {error}. Finished cells are stored.") from error
         self.flying[future] = batch

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from provingground import grid
 from provingground.errors import InputError, RunError
 from provingground.grid import Group, Point, Program, Sweep
+from provingground.identity import Identity, cell_ids, digest_of_data, identify
 from provingground.machine import Machine, here, provenance
-from provingground.programs import Lanes, Programs, data_of, fingerprint, probe_dims
+from provingground.programs import Lanes, Programs, data_of, probe_dims
 from provingground.store import Ids, Store, packed
 from provingground.study import Study, traced
 from provingground.train import LaneMode
@@ -111,12 +111,12 @@ class Job:
 
     @cached_property
     def data_digest(self) -> str:
-        return grid.digest_of_data(self.data)
+        return digest_of_data(self.data)
 
     @cached_property
     def programs(self) -> Programs:
         folder = self.store.path / "compiled"
-        return Programs(self.study, self.data, self.data_digest, self.mode, folder)
+        return Programs(self.study, self.data, self.data_digest, self.identities, self.mode, folder)
 
     # ------------------------------------------------------------------- what is wanted
 
@@ -125,27 +125,27 @@ class Job:
         return self.sweep.groups()
 
     @cached_property
-    def fingerprints(self) -> list[str]:
-        """Of the program of each group."""
-        return [self._fingerprint(Point(g.program, g.config)) for g in self.groups]
+    def identities(self) -> dict[Program, Identity]:
+        """Of all programs, as they were when this was first asked."""
+        return {g.program: self._identity(Point(g.program, g.config)) for g in self.groups}
 
-    def _fingerprint(self, point: Point) -> str:
+    def _identity(self, point: Point) -> Identity:
         try:
-            return fingerprint(self.study, point, self.store, self.trace)
+            return identify(self.study, point, self.data, self.data_digest, self.store, self.trace)
         except (InputError, RunError):
             raise
         except Exception:  # it will fail again when it is compiled, and be reported then
-            return f"cannot be traced {uuid.uuid4()}"
+            nothing = f"cannot be traced {uuid.uuid4()}"
+            return Identity(nothing, nothing, nothing, known=False)
 
     @cached_property
     def ids(self) -> Ids:
         """The identity of every cell, as (points, seeds)."""
         sweep = self.sweep
         found = np.empty((sweep.cells // len(sweep.seeds), len(sweep.seeds)), "S32")
-        for group, known in zip(self.groups, self.fingerprints, strict=True):
-            found[group.points] = grid.cell_ids(
-                self.study, group, known, self.data_digest, sweep.seeds
-            )
+        for group in self.groups:
+            known = self.identities[group.program].fingerprint
+            found[group.points] = cell_ids(self.study, group, known, self.data_digest, sweep.seeds)
         return found
 
     @property
@@ -241,7 +241,7 @@ class Job:
         probes, lanes = self.compute(block)
         return probes, lanes, time.perf_counter() - start
 
-    def chunk(self, blocks: Sequence[Block], cells: Ids, fingerprint: str) -> Finished:
+    def chunk(self, blocks: Sequence[Block], cells: Ids) -> Finished:
         """Some blocks of a program, with all that is needed to read, check or repeat them."""
         done = [self.timed(b) for b in blocks]
         group = self.groups[blocks[0].group]
@@ -260,7 +260,7 @@ class Job:
         seconds = sum(taken for _, _, taken in done)
         about = {
             "program": group.program._asdict(),
-            "fingerprint": fingerprint,
+            "fingerprint": self.identities[group.program].fingerprint,
             "data": self.data_digest,
             "lanes": ", ".join(sorted({str(n) for _, n, _ in done})),
             "seconds": round(seconds, 6),

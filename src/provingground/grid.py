@@ -1,23 +1,13 @@
-"""From an experiment to cells: what is to be computed, and under which identity it is kept.
+"""From an experiment to cells: what is to be computed.
 
-A cell is (simulator, precision, Config, seed, data). Its identity also holds a fingerprint of
-the program, so that results of a changed computation are stale and edits of comments are not.
+A cell is (simulator, precision, Config, seed, data); see `identity` for what makes two the same.
 """
 
-import ast
-import hashlib
-import importlib.util
 import itertools
-import json
 import math
-import sys
-import threading
-import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -25,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground.errors import InputError, unknown
-from provingground.keys import seed_key
+from provingground.identity import sha
 from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes, traced
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
-_STARTED = time.time()
-_PARSING = threading.Lock()
 
 
 class Program(NamedTuple):
@@ -44,7 +32,7 @@ class Program(NamedTuple):
     sizes: tuple[tuple[str, int], ...]
 
     def digest(self) -> str:
-        return _sha(list(self))
+        return sha(list(self))
 
 
 class Point(NamedTuple):
@@ -288,140 +276,3 @@ def _parse_one(p: Par, text: str) -> Any:
         truth = {"true": True, "false": False, "1": True, "0": False}
         return p.check(truth.get(text.lower(), text))
     return p.check(text)
-
-
-# ------------------------------------------------------------------------------ identity
-
-
-def _sha(thing: Any) -> str:
-    return hashlib.sha256(json.dumps(thing, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def source_digest(module: str) -> str | None:
-    """Hash of the sources a program can depend on, and of the version of jax.
-
-    These are the module of `simulate` and all that it and they import, as far as they belong to
-    this package or to the study's: how results are drawn is not among them. None where a source
-    is not at hand (a prompt, a notebook) or was changed after this process began: then what
-    is in memory need not be what is on disk.
-    """
-    with _PARSING:  # which is not for several threads at once
-        return _source_digest(module)
-
-
-def _source_digest(module: str) -> str | None:
-    found: dict[str, Path] = {}
-    queue = [module]
-    packages = {"provingground", module.partition(".")[0]}
-    while queue:
-        name = queue.pop()
-        if name in found or name.partition(".")[0] not in packages:
-            continue
-        file = _source(name)
-        if file is None or file.stat().st_mtime > _STARTED:
-            return None
-        found[name] = file
-        queue += _imports(name, file)
-    text = hashlib.sha256(jax.__version__.encode())
-    for name in sorted(found):
-        text.update(found[name].read_bytes())
-    return text.hexdigest()
-
-
-def has_source(module: str) -> bool:
-    """Whether a module has a file, as one typed at a prompt has not."""
-    return _source(module) is not None
-
-
-def _source(name: str) -> Path | None:
-    """The source file of a module."""
-    try:
-        spec = None if name == "__main__" else importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # made by hand, such as a notebook's
-        spec = None
-    return Path(spec.origin) if spec and spec.origin and Path(spec.origin).exists() else None
-
-
-@cache
-def _imports(name: str, file: Path) -> list[str]:
-    """The modules that a module imports, at its top or inside of functions."""
-    found = []
-    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")[: len(package.split(".")) - (node.level - 1)]
-            base = ".".join([*(parents if node.level else []), *filter(None, [node.module])])
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                found.append(inner if _is_module(inner) else base)
-    return found
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return name in sys.modules or importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def lowered_text(study: Study, program: Program, config: Any, data: Any) -> str:
-    """The unbatched training as the compiler sees it, lowered for the CPU, module name dropped.
-
-    Equal between processes; lane width, device and module name are not in it.
-    """
-    simulate = study.simulators[program.simulator].simulate
-    with precision_of(program.precision):
-        args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
-        traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
-        text = traced.lower(lowering_platforms=("cpu",)).as_text()
-    return text.partition("\n")[2]
-
-
-def precision_of(precision: str):
-    """The context in which programs of a precision are traced and run."""
-    return jax.enable_x64(precision == "float64")
-
-
-def typed(tree: Any, precision: str) -> Any:
-    """Python numbers of a Config as arrays: floats in the precision, whole numbers as int32."""
-
-    def cast(x: Any) -> Any:
-        if isinstance(x, bool) or not isinstance(x, (int, float)):
-            return x
-        return np.asarray(x, np.int32 if isinstance(x, int) else precision)
-
-    return jax.tree.map(cast, tree)
-
-
-def cell_ids(
-    study: Study, group: Group, fingerprint: str, data_digest: str, seeds: Sequence[int]
-) -> NDArray[np.bytes_]:
-    """The identities of the cells of a group, as (points, seeds)."""
-    program = group.program
-    names = traced(group.config)
-    shared = [study.name, *program[:2], program.shape, names, fingerprint, data_digest]
-    start = hashlib.sha256(_sha(shared).encode())
-    numbers = [seed.to_bytes(8, "little") for seed in seeds]
-    found = np.empty((len(group.points), len(seeds)), "S32")
-    for i, values in enumerate((group.values + 0.0).astype("<f8")):  # no negative zero
-        point = start.copy()
-        point.update(values.tobytes())
-        for j, number in enumerate(numbers):
-            cell = point.copy()
-            cell.update(number)
-            found[i, j] = cell.hexdigest()[:32]
-    return found
-
-
-def digest_of_data(data: Any) -> str:
-    """Hash of a pytree of arrays."""
-    if data is None:
-        return ""
-    leaves, tree = jax.tree.flatten(data)
-    text = hashlib.sha256(str(tree).encode())
-    for leaf in map(np.asarray, leaves):
-        text.update(f"{leaf.dtype}{leaf.shape}".encode())
-        text.update(np.ascontiguousarray(leaf).tobytes())
-    return text.hexdigest()

@@ -1,13 +1,11 @@
-"""Programs: one `simulate` for many lanes, compiled once per width, called, and fingerprinted.
+"""Programs: one `simulate` for many lanes, compiled once per width, and called.
 
 Points of one seed share whatever depends on the seed alone (the batch axis of the key stays
 away), so weights and data are drawn once for all lanes.
 """
 
-import hashlib
-import inspect
-import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +15,12 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
-from provingground import grid
-from provingground.errors import InputError, RunError
+from provingground import identity
 from provingground.grid import Point, Program
+from provingground.identity import Identity, typed
 from provingground.keys import seed_key
-from provingground.lanes import LaneMode, lane_exists, lanes_run, when
+from provingground.lanes import LaneMode, lane_exists, when
 from provingground.machine import free_memory, keep_compiled_programs, out_of_memory
-from provingground.store import Store
 from provingground.study import Study
 
 # Measured. On CPUs level 1 compiles a quarter faster than the default and runs as fast. On an
@@ -38,7 +35,6 @@ MEMORY_SHARE = 0.5  # of what is free, for one call
 KEPT_PROGRAMS = 256
 _COMPILED: dict[Any, tuple[threading.Lock, list[Any]]] = {}
 _GUARD = threading.Lock()
-_FINGERPRINTS: dict[str | None, str] = {}
 
 
 def forget_compiled() -> None:
@@ -90,6 +86,7 @@ class Programs:
     study: Study
     data: Any
     data_digest: str
+    identities: Mapping[Program, Identity]  # of those that are called
     mode: LaneMode
     folder: Path  # of compiled programs
     memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
@@ -126,7 +123,7 @@ class Programs:
         filled = lanes.seeds[np.minimum(np.arange(deep), seeds - 1)]
         exists = np.outer(np.arange(deep) < seeds, np.arange(wide) < points)
         compiled = self.compiled(program, lanes)
-        with grid.precision_of(program.precision):
+        with identity.precision_of(program.precision):
             found = compiled(configs, filled, exists, self.data)
         names = probe_dims(self.study.simulators[program.simulator].probes)
         return {n: np.asarray(getattr(found, n))[:seeds, :points] for n in names}
@@ -145,9 +142,9 @@ class Programs:
         """
         if self.study.simulators[program.simulator].host:
             return None
-        simulate = self.study.simulators[program.simulator].simulate
         widths = self._widths(lanes)
-        name = (simulate, self.study.name, program, self.data_digest, self.mode, widths)
+        runs = self.identities[program].runs
+        name = (runs, self.study.name, program, self.data_digest, self.mode, widths)
         with _GUARD:
             lock, known = _COMPILED.setdefault(name, (threading.Lock(), []))
             while len(_COMPILED) > KEPT_PROGRAMS:
@@ -166,14 +163,14 @@ class Programs:
 
     def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
         keep_compiled_programs(self.folder)
-        with (
-            grid.precision_of(program.precision),
-            jax.default_matmul_precision("highest"),
-            lanes_run(self.mode),
-        ):
-            configs = _rows(configs, np.zeros(wide, int))
-            arguments = configs, np.zeros(deep, np.int32), np.zeros((deep, wide), bool), self.data
+        known = self.identities[program]
+        with identity.running(known.runs if known.known else "", program.precision, self.mode):
+            some = _rows(configs, np.zeros(wide, int))
+            arguments = some, np.zeros(deep, np.int32), np.zeros((deep, wide), bool), self.data
             lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
+        point = Point(program, _plain(configs, 0))
+        identity.must_be_unchanged(self.study, point, self.data, self.data_digest, known)
+        with identity.precision_of(program.precision):
             return lowered.compile(compiler_options=COMPILER[self.mode])
 
     def _batch(self, program: Program, wide: int) -> Any:
@@ -237,76 +234,11 @@ def run(study: Study, program: Program, config: Any, seed: int, data: Any) -> di
     """The probes of one cell, without lanes."""
     simulator = study.simulators[program.simulator]
     rest = () if data is None else (data,)
-    with grid.precision_of(program.precision), jax.default_matmul_precision("highest"):
-        key = seed_key(study.name, seed)
+    runs = "" if simulator.host else identity.what_runs(study, program, data, "")
+    key = seed_key(study.name, seed)
+    with identity.running(runs, program.precision):
         if simulator.host:
             found = simulator.simulate(config, key, *rest)
         else:
-            found = jax.jit(simulator.simulate)(grid.typed(config, program.precision), key, *rest)
+            found = jax.jit(simulator.simulate)(typed(config, program.precision), key, *rest)
     return {n: np.asarray(getattr(found, n)) for n in probe_dims(simulator.probes)}
-
-
-# ------------------------------------------------------------------------- fingerprints
-
-
-def fingerprint_name(study: Study, program: Program) -> str | None:
-    """Under which name the store keeps the fingerprint of a program of today's sources.
-
-    None for a `simulate` that is not a function at the top of its module, such as a closure: its
-    source does not determine it.
-    """
-    simulate = study.simulators[program.simulator].simulate
-    home, name = getattr(simulate, "__module__", ""), getattr(simulate, "__name__", "")
-    if getattr(sys.modules.get(home), name, None) is not simulate:
-        return None
-    source = grid.source_digest(home)
-    if source is None:
-        return None
-    what = [study.name, home, name, program.digest()]
-    return hashlib.sha256(" ".join([*what, source]).encode()).hexdigest()[:40]
-
-
-def fingerprint(study: Study, point: Point, store: Store, trace: bool = True) -> str:
-    """The `program_hash` of a point, kept by the hash of the sources.
-
-    Without `trace` only a kept one will do: figures and reports do not trace.
-    """
-    name = fingerprint_name(study, point.program)
-    known = store.note("fingerprints", name) if name else None
-    if known is None:
-        if not trace and name:
-            raise RunError(
-                f"no results of this version of {study.name} are stored for these settings; "
-                "`proving run` or `proving check` them first"
-            )
-        known = _FINGERPRINTS.get(name) or program_hash(study, point)
-        if name:
-            _FINGERPRINTS[name] = known
-            store.set_note("fingerprints", name, known)
-    return known
-
-
-def program_hash(study: Study, point: Point) -> str:
-    """Hash of the program as the compiler sees it; of its source where nothing is compiled."""
-    if study.simulators[point.program.simulator].host:
-        text = _host_text(study, point.program)
-    else:
-        data = data_of(study, point.program.data)
-        text = grid.lowered_text(study, point.program, point.config, data)
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
-
-
-def _host_text(study: Study, program: Program) -> str:
-    """What identifies a simulator of the host: the sources of its module and all it imports, or
-    its own if it was written at a prompt."""
-    simulate = study.simulators[program.simulator].simulate
-    home, name = getattr(simulate, "__module__", ""), getattr(simulate, "__qualname__", "<")
-    if "<" in name:
-        raise InputError(
-            f"the simulator '{program.simulator}' of {study.name} runs on the host and must be a "
-            "function at the top of a module: the source of a closure does not determine it"
-        )
-    source = grid.source_digest(home)
-    if source is None and grid.has_source(home):
-        raise InputError(f"a source of {home} was edited after this process began; start it again")
-    return f"{home}.{name} {source or inspect.getsource(simulate)}"

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from provingground import programs
+from provingground import identity, programs
 from provingground.errors import InputError
 from provingground.grid import Point, Program
+from provingground.identity import Identity
 from provingground.store import Chunk, Store
 from provingground.study import Study, pars
 
@@ -51,26 +52,25 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             continue
         chunks.append(chunk)
         groups.setdefault(name, []).append(chunk)
-    points = {name: _point(study, name[0], members[0], 0) for name, members in groups.items()}
-    current = {
-        program: known
-        for (program, known), point in points.items()
-        if point is not None and programs.fingerprint(study, point, store) == known
+    today = {
+        program: _identity(study, _point(study, program, members[0], 0), store)
+        for (program, _), members in groups.items()
     }
+    current = {p: old for p, old in groups if (new := today[p]) and new.fingerprint == old}
     stale = adopted = refused = 0
-    for (program, known), members in groups.items():
-        if current.get(program) == known:
+    for (program, old), members in groups.items():
+        if current.get(program) == old:
             continue
         cells = sum(len(c.cells) for c in members)
         stale += cells
         if not adopt:
             continue
-        name = programs.fingerprint_name(study, program) if points[program, known] else None
-        if name is None or program in current or not _agree(study, program, members):
+        new = today[program]
+        if new is None or program in current or not _agree(study, program, members):
             refused += cells
         else:
-            store.set_note("fingerprints", name, known)
-            current[program] = known
+            identity.adopt(study, program, new, old, store)
+            current[program] = old
             adopted += cells
     return State(len(chunks), sum(len(c.cells) for c in chunks), stale, adopted, refused)
 
@@ -102,6 +102,14 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
         return Point(program, simulator.config(**settings))
     except (TypeError, InputError):
         return None
+
+
+def _identity(study: Study, point: Point | None, store: Store) -> Identity | None:
+    """What the program of a stored cell is today; None if there is none."""
+    if point is None:
+        return None
+    data = programs.data_of(study, point.program.data)
+    return identity.identify(study, point, data, identity.digest_of_data(data), store)
 
 
 def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:

@@ -42,9 +42,9 @@ def counting(folder: str) -> None:
             time.sleep(0.01)
         run(*args)
 
-    def counted(self, blocks, cells, fingerprint):
+    def counted(self, blocks, cells):
         print(f"computed {len(cells)} cells", file=sys.stderr, flush=True)
-        return chunk(self, blocks, cells, fingerprint)
+        return chunk(self, blocks, cells)
 
     dispatch.run = together
     Job.chunk = counted

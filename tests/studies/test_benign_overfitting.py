@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provingground import grid
+from provingground import identity
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.benign_overfitting import theory
 from provingground.studies.benign_overfitting.model import (
@@ -48,7 +48,7 @@ MANY = jit(jax.vmap(simulate_span, in_axes=(None, 0)))
 
 def train(how, seed=0, **changes):
     cfg = Config(**(TINY | changes))
-    return how(grid.typed(cfg, "float64"), seed_key("benign_overfitting", seed))
+    return how(identity.typed(cfg, "float64"), seed_key("benign_overfitting", seed))
 
 
 def same(a, b, rtol=1e-9, atol=1e-12):
@@ -237,7 +237,7 @@ def test_values_start_to_grow_as_lemma_5_1_says(init_scale):
     changes: dict[str, Any] = dict(steps=1, record=2, init_scale=init_scale, tokens=3)
     cfg = Config(**(TINY | changes))
     keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(2000))
-    found = MANY(grid.typed(cfg, "float32"), keys)
+    found = MANY(identity.typed(cfg, "float32"), keys)
     speeds = theory.value_speeds(cfg.lr, signal_norm(cfg) ** 2, cfg.noise_big**2 * cfg.dim,
                                  cfg.samples, cfg.tokens, found.read_out_norm2)  # fmt: skip
     for name, speed in zip(("value_signal", "value_noise"), speeds, strict=True):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from provingground import grid
+from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream, uniform
 from provingground.studies.chain_of_thought import (
@@ -37,7 +37,7 @@ def jit(function, **options):
 
 
 def tiny(**changes):
-    return grid.typed(Config(**(TINY | changes)), "float64")
+    return identity.typed(Config(**(TINY | changes)), "float64")
 
 
 KEY = seed_key("chain_of_thought", 0)
@@ -112,7 +112,7 @@ def test_the_gradient_is_f_66(double):
 @settings(max_examples=40)
 @given(st.integers(0, 2**31 - 1), st.integers(0, 2), st.floats(0, 1))
 def test_what_a_prompt_says_of_its_columns_is_true(seed, k, alpha):
-    cfg = grid.typed(Config(n_patterns=7, examples=6, alpha=alpha), "float32")
+    cfg = identity.typed(Config(n_patterns=7, examples=6, alpha=alpha), "float32")
     p = jax.tree.map(np.asarray, PROMPT(cfg, np.int32(seed), np.int32(k)))
     columns = np.array([p.inputs, p.outputs, p.step]).reshape(3, 7, 3)
     inputs, outputs, step = columns
@@ -377,7 +377,7 @@ def test_perfect_attention_is_a_vote():
 
 def test_the_vote_on_example_1_is_binomial():
     tests = suites.suite_of(Config(suite="example_1", n_steps=2, n_patterns_test=2), KEY)
-    cfg = grid.typed(
+    cfg = identity.typed(
         Config(n_steps=2, n_patterns_test=2, examples_test=16, test_samples=6000), "float32"
     )
     found = jit(simulators.simulate_vote)(cfg, KEY, tests)
@@ -400,7 +400,7 @@ def test_matrices_of_one_s_own():
         jnp.asarray(task)[None, None],
         jnp.asarray(np.eye(4)[task], jnp.float32)[None, None],
     )
-    cfg = grid.typed(Config(**TINY), "float32")
+    cfg = identity.typed(Config(**TINY), "float32")
     found = jit(simulators.simulate_vote)(cfg, KEY, tests)
     for error in (found.cot_error, found.cot_final, found.icl_error):
         assert (np.asarray(error) == 0).all()
@@ -422,7 +422,7 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_the_loss_of_a_share_is_that_of_the_attention_it_assumes():
-    cfg = grid.typed(Config(alpha=0.3, held_out=4000), "float32")
+    cfg = identity.typed(Config(alpha=0.3, held_out=4000), "float32")
     gap, room = 2.0, model.reduced(cfg)
     w = np.zeros((43, 23), np.float32)
     w[:20, :20] = gap * np.eye(20)
@@ -485,7 +485,7 @@ SMALL: dict[str, Any] = dict(
 def test_deeper_networks_train_and_attend():
     """With the options of Figure F.1; those of Figure 7.7 are the defaults."""
     options: dict[str, Any] = {"positions": "sinusoidal", "sees_itself": False, "heads": 1}
-    cfg = grid.typed(deep.DeepConfig(**(SMALL | options)), "float32")
+    cfg = identity.typed(deep.DeepConfig(**(SMALL | options)), "float32")
     found = jit(deep.simulate_deep)(cfg, KEY)
     attention = np.asarray(found.attention)
     assert attention.shape == (3, 3, 1, 5)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from provingground import grid
+from provingground import identity
 from provingground.keys import normal, seed_key
 from provingground.maths import kernels
 from provingground.studies.curse_of_attention import local, remedies, series, theory
@@ -48,7 +48,7 @@ def jit(function):
 
 
 def coefs(mode, gamma, tokens=5, seed=0):
-    cfg = grid.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
+    cfg = identity.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
     return next_coefs(cfg, seed_key("s", seed))
 
 
@@ -134,7 +134,7 @@ def test_the_best_linear_network_is_best(double, mode, gamma):
 @pytest.mark.parametrize("tokens", [4, 8])
 @each_mode
 def test_a_state_space_model_has_the_wanted_features(double, tokens, mode, gamma):
-    cfg = grid.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
+    cfg = identity.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
     found = series.simulate_series(cfg, seed_key("s", 3))
     assert float(found.recursion_error) < 1e-11
     assert float(found.series_error) < 1e-11
@@ -222,7 +222,7 @@ def test_least_squares_finds_the_weights():
 
 
 def train(how=simulate, **changes):
-    cfg = grid.typed(Config(**(TINY | changes)), "float64")
+    cfg = identity.typed(Config(**(TINY | changes)), "float64")
     return jit(how)(cfg, seed_key("s", 0))
 
 
@@ -258,7 +258,7 @@ def test_samples_that_do_not_exist_do_not_count(double):
 def test_neurons_that_do_not_exist_do_not_count(double):
     """Eight neurons are laid out for 256; alone they are another program of the same numbers."""
     padded = train(samples=20)
-    cfg = grid.typed(Config(**(TINY | dict(samples=20))), "float64")
+    cfg = identity.typed(Config(**(TINY | dict(samples=20))), "float64")
     object.__setattr__(cfg, "_sizes", (("samples", 20), ("width", 8)))
     alone = jit(simulate)(cfg, seed_key("s", 0))
     for name, value in vars(alone).items():
@@ -266,7 +266,7 @@ def test_neurons_that_do_not_exist_do_not_count(double):
 
 
 def test_the_typical_kernel_is_that_of_wide_networks(double):
-    cfg = grid.typed(Config(samples=16, width=512), "float64")
+    cfg = identity.typed(Config(samples=16, width=512), "float64")
     one = jit(simulate_kernel)
     found = [one(cfg, seed_key("s", seed)).kernel_max for seed in range(8)]
     _, typical, _ = theory.typical_kernel(16, 8, 0.1)
@@ -276,7 +276,7 @@ def test_the_typical_kernel_is_that_of_wide_networks(double):
 
 
 def test_attention_on_the_last_step_tends_to_its_limits():
-    cfg = grid.typed(Gaussian(tokens=2, samples=20_000), "float32")
+    cfg = identity.typed(Gaussian(tokens=2, samples=20_000), "float32")
     found = simulate_gaussian(cfg, seed_key("s", 0)).attention
     floor, ceiling = theory.attention_limits(2)
     assert float(found[0]) == pytest.approx(floor, abs=0.03)
@@ -289,7 +289,7 @@ def test_attention_on_the_last_step_tends_to_its_limits():
 
 def test_the_formula_of_section_7_is_the_gradient(double):
     found = local.simulate_local(
-        grid.typed(local.Local(tokens=5, dim=3, draws=20), "float64"), seed_key("s", 0)
+        identity.typed(local.Local(tokens=5, dim=3, draws=20), "float64"), seed_key("s", 0)
     )
     assert float(found.formula_error) < 1e-12
     assert 0.4 < float(found.agreement) < 0.9
@@ -300,7 +300,7 @@ def test_switches_of_the_remedies_are_off_by_default(double):
     cfg = TINY | dict(steps=5, record=2)
     plain = train(**cfg)
     among = jit(remedies.simulate_scalar)(
-        grid.typed(remedies.Scalar(**cfg, adam=0.0), "float64"), seed_key("s", 0)
+        identity.typed(remedies.Scalar(**cfg, adam=0.0), "float64"), seed_key("s", 0)
     )
     np.testing.assert_allclose(among.train_loss, plain.train_loss, rtol=1e-9)
     np.testing.assert_allclose(among.ood_loss, plain.ood_loss[-1], rtol=1e-9)
@@ -309,7 +309,7 @@ def test_switches_of_the_remedies_are_off_by_default(double):
 
 def test_a_patch_as_long_as_the_series_is_a_linear_network():
     cfg = remedies.Head(**(TINY | dict(steps=200, samples=40, test_samples=500)), patch=4, rate=0.1)
-    found = jit(remedies.simulate_head)(grid.typed(cfg, "float32"), seed_key("s", 0))
+    found = jit(remedies.simulate_head)(identity.typed(cfg, "float32"), seed_key("s", 0))
     assert float(found.ood_loss) < 2 * float(found.fitted_ood)
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid
+from provingground import identity
 from provingground.data import graphs
 from provingground.errors import InputError
 from provingground.keys import seed_key
@@ -74,7 +74,7 @@ SAMPLE, BATCH = jit(sample), jit(batch_weights)
 
 
 def setting(precision="float64", **changes):
-    return grid.typed(Config(**(TINY | changes)), precision)
+    return identity.typed(Config(**(TINY | changes)), precision)
 
 
 def key(seed=0):

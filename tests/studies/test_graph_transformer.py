@@ -12,7 +12,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid, plot
+from provingground import grid, identity, plot
 from provingground.errors import InputError
 from provingground.keys import seed_key, stream, uniform
 from provingground.studies.graph_transformer import STUDY, measures, own, theory
@@ -66,11 +66,11 @@ INITIAL = jit(initial_weights, static_argnums=2)
 
 
 def tiny(**changes):
-    return grid.typed(Config(**(TINY | changes)), "float64")
+    return identity.typed(Config(**(TINY | changes)), "float64")
 
 
 def single(**changes):
-    return grid.typed(Config(**changes), "float32")
+    return identity.typed(Config(**changes), "float32")
 
 
 def same(a, b, rtol=1e-9, atol=1e-12):
@@ -450,7 +450,7 @@ def test_absolute_encodings():
 
 
 def test_a_training_takes_other_encodings():
-    probes = NODES(grid.typed(Config(**TINY, absolute="laplacian"), "float32"), KEY)
+    probes = NODES(identity.typed(Config(**TINY, absolute="laplacian"), "float32"), KEY)
     assert probes.train_loss[-1] < probes.train_loss[0]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from provingground import grid
+from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import seed_key
 from provingground.studies.group_imbalance import STUDY, table, theory
@@ -192,7 +192,7 @@ PROBLEM = jit(problem)
 
 def test_samples_follow_the_mixture_and_the_teacher():
     cfg = Config(samples=20_000, fraction=0.3, mean_1=1.0, mean_2=-2.0, var_1=4.0, var_2=0.5)
-    mixture, w_star, data = PROBLEM(grid.typed(cfg, "float32"), KEY)
+    mixture, w_star, data = PROBLEM(identity.typed(cfg, "float32"), KEY)
     group = np.asarray(data.group)
     assert abs(group.mean() - 0.3) < 0.01
     for i, (mean, var) in enumerate(((1.0, 4.0), (-2.0, 0.5))):
@@ -208,7 +208,7 @@ def test_samples_follow_the_mixture_and_the_teacher():
 
 def test_stretched_covariances_have_the_eigenvalues_they_say():
     cfg = Config(stretch=0.1, var_2=3.0, samples=2)
-    mixture, _, _ = PROBLEM(grid.typed(cfg, "float32"), KEY)
+    mixture, _, _ = PROBLEM(identity.typed(cfg, "float32"), KEY)
     values = np.linalg.eigvalsh(np.asarray(mixture.covs))
     np.testing.assert_allclose(values, np.outer([1, 3], [1, 1.1, 1.2, 1.3, 1.4]), rtol=1e-4)
     off = np.asarray(mixture.covs[0]) - np.diag(np.diag(mixture.covs[0]))
@@ -219,14 +219,14 @@ def test_stretched_covariances_have_the_eigenvalues_they_say():
 def test_larger_sizes_only_append(larger):
     sizes: dict[str, Any] = {"dim": 3, "samples": 50}
     configs = MapConfig(**sizes), MapConfig(**(sizes | larger))
-    a, b = (PROBLEM(grid.typed(c, "float32"), KEY) for c in configs)
+    a, b = (PROBLEM(identity.typed(c, "float32"), KEY) for c in configs)
     np.testing.assert_allclose(a[1][:3], b[1][:3], rtol=1e-6)
     np.testing.assert_allclose(a[2].x[:50, :3], b[2].x[:50, :3], rtol=1e-5)
 
 
 def test_a_mixture_of_one_s_own_is_checked_and_used():
     own = given_mixture([0.2, 0.3, 0.5], 9 * np.eye(3), [np.eye(3) * s for s in (1, 2, 3)])
-    cfg = grid.typed(Small(dim=3, samples=2000), "float32")
+    cfg = identity.typed(Small(dim=3, samples=2000), "float32")
     mixture, _, data = PROBLEM(cfg, KEY, own)
     np.testing.assert_allclose(mixture.covs[2], 3 * np.eye(3), rtol=1e-6)
     shares = np.bincount(np.asarray(data.group)) / 2000
@@ -247,7 +247,7 @@ def test_a_mixture_of_one_s_own_is_checked_and_used():
 
 def many(simulate):
     """Sixteen seeds of two neurons in three dimensions."""
-    cfg = grid.typed(Small(dim=3, width=2, test_samples=1000, fraction=0.4), "float64")
+    cfg = identity.typed(Small(dim=3, width=2, test_samples=1000, fraction=0.4), "float64")
     keys = jax.vmap(lambda seed: seed_key("group_imbalance", seed))(jnp.arange(16))
     return jax.tree.map(np.asarray, jit(jax.vmap(simulate, in_axes=(None, 0)))(cfg, keys))
 
@@ -304,9 +304,9 @@ def descended():
     with jax.enable_x64(True):
         cfg = DescentConfig(dim=3, width=2, samples=2000, mean_1=0.2, mean_2=-0.2, record=31)
         run = jit(simulate_descent)
-        plain = run(grid.typed(cfg, "float64"), KEY)
+        plain = run(identity.typed(cfg, "float64"), KEY)
         noisy = DescentConfig(**{**vars_of(cfg), "noise": 0.1, "times": 60.0})
-        return jax.tree.map(np.asarray, (plain, run(grid.typed(noisy, "float64"), KEY)))
+        return jax.tree.map(np.asarray, (plain, run(identity.typed(noisy, "float64"), KEY)))
 
 
 def vars_of(cfg):
@@ -351,8 +351,8 @@ def test_many_starts_at_once_are_each_alone(double):
 def test_a_map_tells_success_from_failure():
     run = jit(simulate_map)
     sizes: dict[str, Any] = dict(dim=3, width=2, starts=3, mean_2=0.0)
-    easy = run(grid.typed(MapConfig(samples=4000, **sizes), "float32"), KEY)
-    hard = run(grid.typed(MapConfig(samples=20, **sizes), "float32"), KEY)
+    easy = run(identity.typed(MapConfig(samples=4000, **sizes), "float32"), KEY)
+    hard = run(identity.typed(MapConfig(samples=20, **sizes), "float32"), KEY)
     assert easy.success == 1
     assert easy.spread <= 1e-3
     assert easy.stopped_at < 2000
@@ -499,7 +499,7 @@ def test_tensor_initialisation_recovers_planted_weights_better_with_more_samples
     errors = []
     for n in (1000, 50_000):
         cfg = TensorConfig(dim=3, samples=n, mean_1=mean_1, mean_2=mean_2)
-        found = TENSOR(grid.typed(cfg, "float64"), keys)
+        found = TENSOR(identity.typed(cfg, "float64"), keys)
         errors.append(float(jnp.median(found.relative_error)))
     assert errors[1] < 0.5 * errors[0]
     assert errors[1] < 0.3
@@ -609,7 +609,7 @@ def test_the_literal_figure_c_1_can_be_traced(double):
     """It runs at paper scale alone."""
     experiment = STUDY.experiment("figc_1_literal")
     cfg = StartsConfig(**{k: v for k, v in experiment.grid.items() if k in pars(StartsConfig)})
-    found = jax.eval_shape(simulate_starts, grid.typed(cfg, "float64"), KEY)
+    found = jax.eval_shape(simulate_starts, identity.typed(cfg, "float64"), KEY)
     assert found.distance.shape == (61, 3)
 
 

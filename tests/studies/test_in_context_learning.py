@@ -12,7 +12,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid, plot, programs
+from provingground import grid, identity, plot, programs
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.in_context_learning import STUDY, baselines, gpt2, mechanism, theory
 from provingground.studies.in_context_learning.full import simulate_full
@@ -60,7 +60,7 @@ OUTPUTS, LUCKY = jit(outputs), jit(lambda w, p: mechanism.lucky_neurons(w, p, 8)
 
 def train(how, seed=0, precision: Any = "float64", **changes):
     cfg = Config(**(TINY | changes))
-    return how(grid.typed(cfg, precision), seed_key("in_context_learning", seed))
+    return how(identity.typed(cfg, precision), seed_key("in_context_learning", seed))
 
 
 def domain(inside=True, n_relevant=6, first=0, last=6, kappa=0.5, coef_sum=1.28, dim=10) -> Domain:
@@ -245,7 +245,7 @@ def moved(cfg, key):
 
 def weights(cfg, seed):
     """Weights as they might be after some training."""
-    return moved(grid.typed(cfg, "float64"), seed_key("s", seed))
+    return moved(identity.typed(cfg, "float64"), seed_key("s", seed))
 
 
 def loss(w, p):
@@ -303,7 +303,7 @@ def test_padding_and_order_of_the_context_do_not_matter(double):
 
 
 def test_neurons_that_do_not_exist_stay_out(double):
-    cfg = grid.typed(Config(**TINY), "float64")
+    cfg = identity.typed(Config(**TINY), "float64")
     w = START(cfg, seed_key("s", 0))
     assert w.w_o.shape == (100, 11)
     np.testing.assert_array_equal(w.w_o[10:], 0)
@@ -339,7 +339,7 @@ def test_steps_are_recorded_and_attention_starts_nearly_uniform(measured):
 
 
 def test_pruning_takes_neurons_in_their_order():
-    w = START(grid.typed(Config(**(TINY | dict(width=40))), "float32"), seed_key("s", 0))
+    w = START(identity.typed(Config(**(TINY | dict(width=40))), "float32"), seed_key("s", 0))
     keep = np.asarray(jit(mechanism.kept)(w, jax.random.key(0))).astype(bool)
     norm, exists = np.linalg.norm(w.w_o, axis=1), np.arange(100) < 40
     for r, rate in enumerate(mechanism.PRUNED):
@@ -351,7 +351,7 @@ def test_pruning_takes_neurons_in_their_order():
 
 
 def test_label_parts_of_neurons_are_those_of_the_whole_space(double):
-    cfg = grid.typed(Config(**TINY), "float64")
+    cfg = identity.typed(Config(**TINY), "float64")
     w = weights(Config(**TINY), 3)
     whole = np.zeros((11, 11))
     whole[:, :9] = w.w_v
@@ -366,7 +366,7 @@ def test_label_parts_of_neurons_are_those_of_the_whole_space(double):
 
 
 def test_an_eighth_of_the_neurons_is_lucky():
-    cfg = grid.typed(Config(**(TINY | dict(width=2000))), "float32")
+    cfg = identity.typed(Config(**(TINY | dict(width=2000))), "float32")
     w = START(cfg, seed_key("s", 1))
     p = PROMPTS(jax.random.key(3), 50, 8, 8, 0.7, domain(dim=8))
     lucky = np.asarray(LUCKY(w, p))
@@ -375,7 +375,7 @@ def test_an_eighth_of_the_neurons_is_lucky():
 
 
 def test_projections_are_those_of_the_vectors(double):
-    cfg, of = grid.typed(Config(**TINY), "float64"), domain(dim=8)
+    cfg, of = identity.typed(Config(**TINY), "float64"), domain(dim=8)
     w = weights(Config(**TINY), 4)
     p = jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(1), 4, 8, 5, 0.7, of))
     found = jit(mechanism.projections)(cfg, w, p, of)
@@ -406,7 +406,7 @@ def test_classifiers_learn_what_can_be_learned():
 
 
 def test_a_decoder_cut_to_a_length_has_not_seen_the_rest():
-    cfg = grid.typed(gpt2.Decoder(layers=2, head_width=4, mlp=1, dim=8), "float32")
+    cfg = identity.typed(gpt2.Decoder(layers=2, head_width=4, mlp=1, dim=8), "float32")
     w = jit(lambda key: gpt2.initial_weights(gpt2.shape_of(cfg), key))(seed_key("s", 0))
     p, q = (
         jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(k), 50, 8, 8, 0.7, domain(dim=8)))

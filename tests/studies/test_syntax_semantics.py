@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import provingground as pg
-from provingground import grid
+from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.syntax_semantics import measures, theory
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("double")
 
 
 def typed(**changes) -> Config:
-    return grid.typed(Config(**(TINY | changes)), "float64")
+    return identity.typed(Config(**(TINY | changes)), "float64")
 
 
 def key(seed=0):
@@ -135,7 +135,7 @@ def test_a_line_tells_easy_labels_apart_and_hard_ones_not():
 
 
 def whole_config(**changes) -> WholeConfig:
-    return grid.typed(WholeConfig(**(TINY | changes)), "float64")
+    return identity.typed(WholeConfig(**(TINY | changes)), "float64")
 
 
 def block_network(u, data: Prompts):

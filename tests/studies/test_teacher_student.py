@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import provingground as pg
-from provingground import api, grid
+from provingground import api, identity
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.teacher_student import STUDY, theory
@@ -63,7 +63,7 @@ def key(seed=0):
 
 def numbers(cfg):
     precision = "float64" if jnp.zeros(()).dtype == jnp.float64 else "float32"
-    return jax.tree.map(jnp.asarray, grid.typed(cfg, precision))
+    return jax.tree.map(jnp.asarray, identity.typed(cfg, precision))
 
 
 def some_teacher(kind="gcn", seed=0, **changes: Any):

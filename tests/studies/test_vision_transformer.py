@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provingground as pg
-from provingground import grid, plot
+from provingground import identity, plot
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key
 from provingground.studies.vision_transformer import STUDY, measures, theory
@@ -73,7 +73,7 @@ def start(cfg, key):
 
 
 def plain(cfg):
-    return grid.typed(cfg, "float32")
+    return identity.typed(cfg, "float32")
 
 
 def key(seed=0):
@@ -82,7 +82,7 @@ def key(seed=0):
 
 def train(how=PATTERNS, seed=0, **changes):
     kind = Config if how is PATTERNS else Tokens
-    return how(grid.typed(kind(**(TINY | changes)), "float64"), key(seed))
+    return how(identity.typed(kind(**(TINY | changes)), "float64"), key(seed))
 
 
 def same(a, b, rtol=1e-9, atol=1e-12, names=None):
