@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import provingground as pg
-from provingground import api, plot
+from provingground import api, identity, plot
 from provingground.errors import InputError, RunError
 from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
