@@ -48,10 +48,10 @@ IMPURE = {
 }
 CHECKERS = {"jaxtyping", "beartype"}  # what they wrap does what it did
 SEEDED = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "RandomState"}
-# Entries of a class that say nothing of what its methods do, or follow from the others.
+# Entries of a class or object that say nothing of what it does, or follow from the others.
 ASIDE = {
-    "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__qualname__",
-    "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__",
+    "__module__", "__name__", "__doc__", "__dict__", "__weakref__", "__annotations__",
+    "__qualname__", "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__",
     "__annotations_cache__", "__abstractmethods__", "_abc_impl", "__match_args__",
     "__dataclass_params__", "__parameters__", "__orig_bases__",
 }  # fmt: skip
@@ -287,6 +287,8 @@ class _Walk:
         elif isinstance(thing, (dict, types.MappingProxyType)):
             self.visit(type(thing))
             self._many("items", (x for item in thing.items() for x in item))
+        elif isinstance(thing, slice):
+            self._many("slice", (thing.start, thing.stop, thing.step))
         elif isinstance(thing, types.CodeType):
             self._code(thing)
         elif isinstance(thing, types.MethodType):
@@ -460,7 +462,7 @@ class _Walk:
         """Something of any other kind: its class, and what it holds."""
         kind = type(thing)
         self._check_pure(f"{kind.__module__}.{kind.__qualname__}")
-        held = dict(getattr(thing, "__dict__", {}))
+        held = {k: v for k, v in getattr(thing, "__dict__", {}).items() if k not in ASIDE}
         for base in kind.__mro__:
             names = vars(base).get("__slots__", ())
             for name in (names,) if isinstance(names, str) else names:
