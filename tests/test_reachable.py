@@ -25,7 +25,7 @@ from provingground.reachable import Unknowable, digest
 _numbers = iter(range(10**9))
 
 
-def module(text: str, **names: Any) -> types.ModuleType:
+def module(text: str, **names: Any) -> Any:
     """A module of the user's, as if it were imported from a file."""
     made = types.ModuleType(f"written_{next(_numbers)}")
     vars(made).update(names)

@@ -402,8 +402,7 @@ class Simulator:
     """One way to get the probes: a whole training as a pure function of (cfg, key, data).
 
     With `host` it is not traced: NumPy or scikit-learn code, called with plain numbers, a cell at
-    a time. Such a function stands at the top of a module (or of a notebook's cell), since its
-    source is its identity.
+    a time. Its code is its identity, so it reads no files, clock or environment.
     """
 
     config: type
