@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from provingground import grid, programs
+from provingground import grid, programs, registry
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
 from provingground.machine import Machine, here
@@ -121,11 +121,9 @@ def machine(executor: Executor) -> Machine:
 
 def can_be_found(job: "Job") -> None:
     """Refuses a study that a worker could not find by its name."""
-    from provingground import api
-
     name = job.study.name
     try:
-        found = api.study(name)
+        found = registry.study(name)
     except InputError:
         found = None
     if found is not job.study:
@@ -200,13 +198,12 @@ def work(text: str) -> "Finished":
 @cache
 def _job(studies: str, plan: str, store: str | None) -> "Job":
     """The job of an order, kept for the next one."""
-    from provingground import api
     from provingground.engine import Job
 
     if studies:
         os.environ["PROVING_STUDIES"] = studies
     (name, experiment, scale), settings, seeds = json.loads(plan)
-    owner = api.study(name)
+    owner = registry.study(name)
     sweep = grid.plan(owner, owner.experiment(experiment), scale, settings, seeds, yes=True)
     return Job(sweep, Store() if store is None else Store(Path(store)))
 

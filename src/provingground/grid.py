@@ -211,7 +211,7 @@ def plan(
         if isinstance(settings.get(name), Cases):
             settings[name] = _some_cases(name, settings[name], given)
             continue
-        if name in settings and _listed(settings[name]) == given:
+        if name in settings and settings[name] == given:
             continue
         if name in settings and _is_list(settings[name]) and not _is_list(given):
             given = [given]  # an axis stays an axis, so that claims and figures find it
@@ -255,7 +255,8 @@ def declared(
     for name, given in settings.items():
         if isinstance(given, Extra):
             table[name] = Par(name, float, None, given.symbol, given.says)
-            settings[name] = given.values
+            given = given.values
+        settings[name] = list(given) if isinstance(given, range) else _listed(given)
     for name, given in settings.items():
         named = (
             [n for s in given.settings.values() for n in s] if isinstance(given, Cases) else [name]
@@ -322,14 +323,14 @@ def _all_pars(study: Study, experiment: Experiment, settings: Mapping[str, Any])
 
 
 def _listed(given: Any) -> Any:
-    """Arrays and ranges as lists, and everything else as it is."""
+    """Arrays and tuples as lists, and everything else as it is; a range may be too long."""
     if hasattr(given, "__array__"):
-        given = np.asarray(given).tolist()
-    return list(given) if isinstance(given, (tuple, range)) else given
+        return np.asarray(given).tolist()
+    return list(given) if isinstance(given, tuple) and not isinstance(given, Cases) else given
 
 
 def _is_list(given: Any) -> bool:
-    return isinstance(given, (list, tuple, range, np.ndarray)) and np.ndim(given) > 0
+    return isinstance(given, (list, range))
 
 
 def _sized(given: Any) -> Any:
@@ -399,8 +400,8 @@ def parse_values(p: Par, text: str, yes: bool = False) -> Any:
         if not any(parts):
             raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
         _check_total(len(parts), yes)
-        values = [_parse_one(p, part) for part in parts]
-        return values if len(values) > 1 else values[0]
+        values = [_parse_one(p, part) for part in (parts if parts[-1] else parts[:-1])]
+        return values if len(parts) > 1 else values[0]
     try:
         low, high, count = (part.strip() for part in text.split(":"))
         log = count.endswith("log")
