@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from benchmarks.ladder import Cost, Target, Workload, timed
 
-from provingground import api, engine, registry
+from provingground import engine, registry
 from provingground.keys import stream
 from provingground.studies.benign_overfitting import model
 from provingground.studies.benign_overfitting.model import Config

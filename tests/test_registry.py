@@ -178,7 +178,7 @@ def test_two_folders_of_one_basename_are_both_named(folder):
 @pytest.mark.parametrize("name", ["json", "numpy", "provingground", "sys", "torch_geometric-2"])
 def test_a_folder_with_the_name_of_a_module_is_refused(folder, name):
     folder(name, OWN.format(name="own"))
-    with pytest.raises(InputError, match="name of another module|can import"):
+    with pytest.raises(InputError, match=r"name of another module|can import"):
         registry.folders()
     assert "STUDY" not in vars(json)
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,9 +79,8 @@ def _store(store: Store | str | Path | None) -> Store:
         return store
     try:
         made = Store() if store is None else Store(Path(store))
-        os.stat(made.path)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        pass  # it is told when it cannot be made
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            os.stat(made.path)  # these are told when it cannot be made or read
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # no such user, name too long
         why = getattr(error, "strerror", None) or error
         given = os.environ.get("PROVING_STORE") if store is None else store

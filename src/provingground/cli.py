@@ -285,7 +285,7 @@ def run(
     if ds.attrs["diverged"]:
         say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
     if out is not None:
-        outputs.write(out, ds.to_netcdf(engine="scipy"))
+        outputs.write(out, bytes(ds.to_netcdf(engine="scipy")))
         say(f"wrote {out}")
     else:
         show_text(str(ds))

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from provingground.errors import InputError, shortened, unknown
 from provingground.keys import seed_key
+from provingground.machine import must_fit
 from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes, traced
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
@@ -527,6 +528,7 @@ def lowered_text(study: Study, program: Program, config: Any, data: Any) -> str:
     with precision_of(program.precision):
         args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
         traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+        must_fit(traced.jaxpr, f"{study.name} with {dict(program.shape) | dict(program.sizes)}")
         text = traced.lower(lowering_platforms=("cpu",)).as_text()
     return text.partition("\n")[2]
 

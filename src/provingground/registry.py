@@ -93,7 +93,7 @@ def _known() -> "dict[str, Callable[[], Study]]":
                 f"the study '{entry.name}' of {entry.value} is not used: there is another of that "
                 f"name, {origin[entry.name]}"
             )
-    taken = dict.fromkeys((*STUDIES, SKELETON), "one of the project's")
+    taken: dict[str, str] = {name: "one of the project's" for name in (*STUDIES, SKELETON)}
     for folder in folders():  # of which one may stand for an installed copy
         found = _study_in(folder)
         if (other := taken.setdefault(found.name, str(folder))) != str(folder):
