@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -103,9 +103,22 @@ def capacity(executor: Executor) -> int:
     asked, known = _CAPACITY.get(id(executor), (-1e9, 0))
     if time.monotonic() - asked > 5:
         client = executor._client  # pyright: ignore[reportAttributeAccessIssue]
-        known = sum(client.nthreads().values())
+        with answered():
+            known = sum(client.nthreads().values())
         _CAPACITY[id(executor)] = time.monotonic(), known
     return known
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Who is asked must be there: a scheduler that was killed, or a pool that broke, is told."""
+    try:
+        yield
+    except (BrokenExecutor, CancelledError, OSError, RuntimeError) as error:
+        if isinstance(error, RunError):
+            raise
+        why = str(error).rstrip(".") or type(error).__name__
+        raise RunError(f"the workers are gone: {why}. Finished cells are stored.") from error
 
 
 def dashboard(executor: Executor) -> str:
@@ -115,7 +128,8 @@ def dashboard(executor: Executor) -> str:
 
 def machine(executor: Executor) -> Machine:
     """What the workers run on; they are taken to be alike."""
-    one = executor.submit(here).result()
+    with answered():
+        one = executor.submit(here).result()
     return one._replace(workers=max(1, capacity(executor)))
 
 
