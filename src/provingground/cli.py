@@ -550,8 +550,6 @@ def _must_go_together(count: int | None, scheduler: str | None, dashboard: bool)
         raise InputError("--workers starts a cluster and --scheduler names one: give one of them")
     if dashboard and count is None:
         raise InputError("--dashboard is that of the workers that --workers starts: give --workers")
-    if count is not None and count < 1:
-        raise InputError(f"--workers {count} is not allowed: whole numbers from 1")
 
 
 @contextmanager
@@ -641,7 +639,8 @@ def main() -> None:
         code = 2 if isinstance(error, InputError) else 3
     except BrokenPipeError:
         code = 0
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (nobody reads what is left)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
     except Exception as error:
         _tell_of(error)
         code = 3

@@ -179,7 +179,8 @@ class Job:
             return []
         whole = len(self.groups[number].points)
         if self.lanes:  # more than there are cells would only be laid out
-            lanes = min(self.lanes, whole * len(self.sweep.seeds))
+            cells = _power_of_two(whole) * _power_of_two(len(self.sweep.seeds))
+            lanes = min(self.lanes, cells)
         else:
             lanes = chosen_lanes(self, self.groups[number].program)
         if self.mode == "serial":

@@ -4,7 +4,8 @@ import contextlib
 import os
 import re
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
 
 from provingground.errors import RunError
 
@@ -22,10 +23,11 @@ def plain(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """A remark on stderr. One that cannot be delivered is dropped."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(plain(text) + "\n")
-        sys.stderr.flush()
+    """A remark on stderr. One that cannot be delivered is dropped, and so are those after it."""
+    try:
+        print(plain(text), file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        sys.stderr = _nowhere()
 
 
 def show_text(text: str) -> None:
@@ -34,7 +36,7 @@ def show_text(text: str) -> None:
         sys.stdout.write(plain(text) + "\n")
 
 
-def show_table(*columns: str, rows: Any, edge: bool = True) -> None:
+def show_table(*columns: str, rows: Iterable[Sequence[str]], edge: bool = True) -> None:
     """A table on stdout, as wide as the terminal."""
     from rich.console import Console
     from rich.table import Table
@@ -77,18 +79,23 @@ def prepare() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            setattr(sys, name, _nowhere())
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
 @contextlib.contextmanager
-def _delivered() -> Any:
+def _delivered() -> Iterator[None]:
     """A result that cannot be printed is an error; one that nobody reads any more is not."""
     try:
         yield
     except BrokenPipeError:
+        sys.stdout = _nowhere()
         raise
     except OSError as error:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (or it fails again)
+        sys.stdout = _nowhere()  # or it fails again at the end
         raise RunError(f"cannot write to standard output: {error.strerror or error}") from error
