@@ -22,11 +22,18 @@ from provingground.refine import stages
 from provingground.registry import studies, study
 from provingground.results import dataset
 from provingground.store import Store
-from provingground.study import LARGEST_WHOLE, Experiment, Scale, Study, Verdict, judge
+from provingground.study import (
+    LARGEST_WHOLE,
+    SCALES,
+    Experiment,
+    Scale,
+    Study,
+    Verdict,
+    judge,
+)
 from provingground.train import taped
 
 LEAST_SEEDS = 3
-SCALES: tuple[Scale, ...] = ("quick", "paper")
 Progress = bool | Callable[[int, int, str], None] | None
 
 
@@ -61,8 +68,6 @@ def job(
     settings: Mapping[str, Any] | None = None,
 ) -> Job:
     """A planned sweep: checked, not yet run."""
-    if scale not in SCALES:
-        raise unknown("scale", scale, SCALES)
     whole = isinstance(lanes, (int, np.integer)) and not isinstance(lanes, bool)
     if lanes is not None and not (whole and 1 <= lanes <= LARGEST_WHOLE):
         raise InputError(

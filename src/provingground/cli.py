@@ -22,7 +22,7 @@ import typer
 import typer.core
 
 from provingground import __version__, outputs
-from provingground.errors import InputError, RunError, Terminated, stop, unknown
+from provingground.errors import InputError, RunError, Terminated, stop
 from provingground.terminal import any_letter, flush, prepare, say, show_table, show_text
 
 if TYPE_CHECKING:
@@ -528,8 +528,6 @@ def _planned(
     """The sweep of an experiment with what `--set` says."""
     from provingground import api, grid
 
-    if scale not in api.SCALES:
-        raise unknown("scale", scale, api.SCALES)
     declared = grid.declared(owner, experiment, scale)  # pyright: ignore[reportArgumentType]
     return api.job(
         owner,

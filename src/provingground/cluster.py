@@ -153,10 +153,7 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, c
     program = job.groups[blocks[0].group].program
     return json.dumps(
         {
-            "studies": os.pathsep.join(
-                str(Path(folder).expanduser().resolve())
-                for folder in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep))
-            ),
+            "studies": os.pathsep.join(map(str, registry.folders())),
             "plan": [sweep.study.name, sweep.experiment.name, sweep.scale],
             "settings": {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}},
             "seeds": sweep.seeds,

@@ -27,7 +27,10 @@ def unknown(kind: str, name: Any, allowed: Iterable[str]) -> InputError:
 
 def shortened(given: Any) -> str:
     """What was given, for a message: as Python writes it, and no longer than a line."""
-    text = repr(given)
+    try:
+        text = repr(given)
+    except ValueError:  # of a whole number with thousands of digits
+        text = f"a {type(given).__name__}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 15]} ... {text[-10:]}"
 
 

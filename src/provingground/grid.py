@@ -28,7 +28,18 @@ from numpy.typing import NDArray
 from provingground.errors import InputError, shortened, unknown
 from provingground.keys import seed_key
 from provingground.machine import must_fit
-from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes, traced
+from provingground.study import (
+    SCALES,
+    Cases,
+    Experiment,
+    Extra,
+    Par,
+    Scale,
+    Study,
+    pars,
+    sizes,
+    traced,
+)
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
@@ -249,6 +260,8 @@ def declared(
     study: Study, experiment: Experiment, scale: Scale
 ) -> tuple[dict[str, Any], dict[str, Par]]:
     """What an experiment sets at a scale, and every parameter and axis that may be set."""
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
     if scale == "quick" and experiment.paper_only:
         raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
     settings = experiment.settings(scale)

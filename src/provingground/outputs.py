@@ -18,7 +18,8 @@ def check(path: Path | None, kinds: Sequence[str] = ()) -> None:
         raise InputError(f"{path} is not allowed: a file that ends in {' or '.join(kinds)}")
     try:
         target = _target(path)
-        os.lstat(target.parent)  # so that a name too long, or a loop, is told as such
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(target)  # a name that is too long
         if target.is_dir():
             raise InputError(f"{path} is a folder; give the name of a file")
         if not target.parent.is_dir():
@@ -28,11 +29,9 @@ def check(path: Path | None, kinds: Sequence[str] = ()) -> None:
         if target.exists() and not os.access(target, os.W_OK):
             raise InputError(f"{path} is there and may not be written")
         _try(target)
-    except FileNotFoundError:
-        raise InputError(f"the folder of {path} does not exist") from None
+    except InputError:
+        raise
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links is a RuntimeError
-        if isinstance(error, InputError):
-            raise
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path} cannot be written: {why}") from None
 
@@ -53,9 +52,7 @@ def _target(path: Path) -> Path:
 
 
 def _try(target: Path) -> None:
-    """Makes and removes a file beside the target, and asks whether its name may be."""
-    with contextlib.suppress(FileNotFoundError):
-        os.lstat(target)
+    """Makes and removes a file beside the target."""
     beside = target.with_name(f".{uuid.uuid4().hex}")
     os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     beside.unlink()

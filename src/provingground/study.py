@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args
 
 import equinox as eqx
 import jax
@@ -26,6 +26,7 @@ from provingground.errors import InputError, shortened, unknown
 LARGEST_WHOLE = 2**31 - 1  # what whole numbers of a program can hold
 NUMPY = (np.generic, np.ndarray)
 Scale = Literal["quick", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 T = TypeVar("T")
 
 # --------------------------------------------------------------------------- parameters

@@ -1,10 +1,13 @@
 """What is printed: only text, whatever the names in it hold, on whatever is there to print on."""
 
 import contextlib
+import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TextIO
 
 from provingground.errors import RunError
@@ -44,9 +47,12 @@ def show_table(*columns: str, rows: Iterable[Sequence[str]], edge: bool = True) 
     table = Table(*columns, box=None, pad_edge=edge)
     for row in rows:
         table.add_row(*(plain(text) for text in row))
-    width = None if sys.stdout.isatty() else 160
+    here, drawn = sys.stdout.isatty(), io.StringIO()
+    width = shutil.get_terminal_size().columns if here else 160
+    options = dict(highlight=False, markup=False, emoji=False)
+    Console(file=drawn, force_terminal=here, width=width, **options).print(table)
     with _delivered():
-        Console(width=width, highlight=False, markup=False).print(table)
+        sys.stdout.write(drawn.getvalue())
 
 
 def flush() -> None:
@@ -84,6 +90,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+@cache
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
 

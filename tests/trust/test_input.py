@@ -484,8 +484,6 @@ def test_a_closed_stderr_does_not_matter(proving, checked, monkeypatch, tmp_path
     monkeypatch.setattr(sys, "stderr", None)
     assert call(*WAYS["run"], "--store", checked) == 0
     assert (tmp_path / "ds.nc").exists()
-    if sys.stderr is not None:
-        sys.stderr.close()
 
 
 def test_closed_and_full_streams(tmp_path):
