@@ -78,11 +78,14 @@ def test_whole_numbers_are_fine_for_a_float():
 
 
 def test_numbers_of_numpy_become_pythons():
-    cfg = Config(rate=np.float32(0.5), width=np.int64(4), count=np.array(7), fast=np.bool_(False))
+    numbers: dict[str, Any] = dict(
+        rate=np.float32(0.5), width=np.int64(4), count=np.array(7), fast=np.bool_(False)
+    )
+    cfg = Config(**numbers)
     assert (cfg.rate, cfg.width, cfg.count, cfg.fast) == (0.5, 4, 7, False)
     kinds = [type(v) for v in (cfg.rate, cfg.width, cfg.count, cfg.fast)]
     assert kinds == [float, int, int, bool]
-    assert Config(width=4.0).width == 4
+    assert pars(Config)["width"].check(4.0) == 4
 
 
 def test_values_are_leaves_and_shapes_are_structure():

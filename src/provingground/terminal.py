@@ -49,8 +49,8 @@ def show_table(*columns: str, rows: Iterable[Sequence[str]], edge: bool = True) 
         table.add_row(*(plain(text) for text in row))
     here, drawn = sys.stdout.isatty(), io.StringIO()
     width = shutil.get_terminal_size().columns if here else 160
-    options = dict(highlight=False, markup=False, emoji=False)
-    Console(file=drawn, force_terminal=here, width=width, **options).print(table)
+    console = Console(file=drawn, force_terminal=here, width=width, markup=False, emoji=False)
+    console.print(table, highlight=False)
     with _delivered():
         sys.stdout.write(drawn.getvalue())
 
