@@ -7,8 +7,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from typing import TextIO
 
 from provingground.errors import RunError
 
@@ -30,7 +28,7 @@ def say(text: str) -> None:
     try:
         print(plain(text), file=sys.stderr, flush=True)
     except (OSError, ValueError):
-        sys.stderr = _nowhere()
+        sys.stderr = _Nowhere()
 
 
 def show_text(text: str) -> None:
@@ -82,17 +80,22 @@ def prepare() -> None:
         except OSError:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
+                os.set_inheritable(number, True)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, _nowhere())
+            setattr(sys, name, _Nowhere())
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
-@cache
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
+class _Nowhere(io.TextIOBase):
+    """A stream that takes everything and keeps nothing."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 @contextlib.contextmanager
@@ -101,8 +104,8 @@ def _delivered() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        sys.stdout = _nowhere()
+        sys.stdout = _Nowhere()
         raise
     except OSError as error:
-        sys.stdout = _nowhere()  # or it fails again at the end
+        sys.stdout = _Nowhere()  # or it fails again at the end
         raise RunError(f"cannot write to standard output: {error.strerror or error}") from error
