@@ -74,12 +74,13 @@ def job(
             f"lanes = {shortened(lanes)} is not allowed: whole numbers from 1 to {LARGEST_WHOLE}"
         )
     sweep = grid.plan(*resolve(target, experiment), scale, settings, seeds, yes=yes)
-    planned = Job(sweep, _store(store), None if lanes is None else int(lanes), trace)
+    planned = Job(sweep, store_at(store), None if lanes is None else int(lanes), trace)
     _ = planned.groups  # every point is checked here, before anything is written
     return planned
 
 
-def _store(store: Store | str | Path | None) -> Store:
+def store_at(store: Store | str | Path | None) -> Store:
+    """The store in a folder (default: `$PROVING_STORE`, else the user's data folder)."""
     if isinstance(store, Store):
         return store
     try:
