@@ -215,7 +215,7 @@ def test_a_dataset_is_written_to_a_file_that_diff_reads(proving, tmp_path):
 
 
 @contextlib.contextmanager
-def a_full_disk(size: int = 500):
+def a_full_disk(size: int = 1500):
     """No file grows beyond some bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
