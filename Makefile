@@ -28,6 +28,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 docs: $(READY)
+	$(BIN)/python -m provingground.registry
 	$(BIN)/python -m provingground.atlas.records README.md
 
 $(READY): pyproject.toml constraints.txt

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from benchmarks.ladder import Cost, Target, Workload, timed
 
-from provingground import api, engine
+from provingground import engine, registry
 from provingground.keys import stream
 from provingground.studies.benign_overfitting import model
 from provingground.studies.benign_overfitting.model import Config
@@ -52,7 +52,7 @@ def about(ds: xr.Dataset) -> str:
 WORKLOAD = Workload(
     name="W1",
     says="phase diagram of benign overfitting, end to end",
-    study=api.study("benign_overfitting"),
+    study=registry.study("benign_overfitting"),
     experiment="fig1a",
     settings={
         "tiny": dict(

@@ -40,7 +40,7 @@ from benchmarks.ladder import (
     race,
 )
 
-from provingground import machine
+from provingground import machine, outputs
 
 WORKLOADS = {
     w.name: w
@@ -215,7 +215,7 @@ def main(argv: list[str] | None = None) -> int:
     summary(found, args.markdown)
     if args.json:
         record = {"machine": machine_line(), "scale": scale, "ceilings": limits, "workloads": found}
-        Path(args.json).write_text(json.dumps(record, indent=1))
+        outputs.write(Path(args.json), json.dumps(record, indent=1).encode())
     return 0
 
 

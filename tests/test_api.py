@@ -39,53 +39,6 @@ def with_simulate(how):
     return dataclasses.replace(TOY, simulators={"descent": simulator})
 
 
-# ------------------------------------------------------------------------------- studies
-
-
-def test_studies_are_known_by_name(monkeypatch):
-    assert pg.studies()["benign_overfitting"] is BENIGN
-    assert "toy" not in pg.studies()
-    assert api.study("toy") is TOY
-    with pytest.raises(InputError, match="did you mean 'benign_overfitting'"):
-        api.study("benign_overfiting")
-
-
-def test_a_study_is_loaded_without_the_others(monkeypatch):
-    loaded = []
-    monkeypatch.setattr(api, "_listed", lambda name: loaded.append(name) or TOY)
-    assert api.study("syntax_semantics") is TOY
-    assert loaded == ["syntax_semantics"]
-
-
-def test_other_packages_register_studies(monkeypatch):
-    class Entry:
-        name = "other"
-
-        def load(self):
-            return TOY
-
-    monkeypatch.setattr(api, "entry_points", lambda group: [Entry()])
-    assert pg.studies()["other"] is TOY
-
-
-def test_folders_are_studies(tmp_path, monkeypatch):
-    folder = tmp_path / "own_study"
-    folder.mkdir()
-    monkeypatch.setenv("PROVING_STUDIES", str(folder))
-    with pytest.raises(InputError, match=r"no __init__.py"):
-        pg.studies()
-    (folder / "__init__.py").write_text("STUDY = 3")
-    with pytest.raises(InputError, match="defines no STUDY"):
-        pg.studies()
-    monkeypatch.delitem(sys.modules, "own_study")
-    (folder / "__init__.py").write_text(
-        "import dataclasses\nfrom provingground.studies.toy import STUDY as TOY\n"
-        "STUDY = dataclasses.replace(TOY, name='own_study')\n"
-    )
-    assert pg.studies()["own_study"].name == "own_study"
-    monkeypatch.delitem(sys.modules, "own_study")
-
-
 def test_names_of_the_package_are_loaded_on_first_use():
     assert pg.run is api.run
     with pytest.raises(AttributeError, match="no attribute 'rum'"):

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import provingground as pg
-from provingground import __version__, cli
+from provingground import __version__, cli, grid
 from provingground.store import Store
 
 SMALL = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]
@@ -138,6 +138,40 @@ def test_check_prints_one_json_object(proving, checked):
     ]  # fmt: skip
     assert first["low"] <= first["value"] <= first["high"]
     assert (first["verdict"], first["surprise"], first["cells"]) == ("holds", False, 960)
+
+
+@pytest.mark.parametrize("command", ["check", "run", "figure"])
+def test_a_sweep_is_planned_once(proving, checked, tmp_path, monkeypatch, command):
+    planned = []
+    plan = grid.plan
+    monkeypatch.setattr(grid, "plan", lambda *a, **o: planned.append(a) or plan(*a, **o))
+    out = {"check": "--save", "run": "--out", "figure": "--out"}[command]
+    name = {"check": "v.json", "run": "ds.nc", "figure": "f.png"}[command]
+    assert proving(command, "toy/risk", *SMALL, "--store", checked, out, name).code in (0, 1)
+    assert len(planned) == 1
+    assert (tmp_path / name).exists()
+
+
+def test_all_is_planned_before_anything_runs(proving, tmp_path, monkeypatch):
+    monkeypatch.setattr("provingground.dispatch.run", lambda *a: pytest.fail("it ran"))
+    request = ["check", "toy", "benign_overfitting/fig1a", "--set", "noise=2", "--set", "steps=40",
+               "--set", "lr=0.1", "--set", "dim=2"]  # fmt: skip
+    code, _, err = proving(*request, "--store", tmp_path / "store")
+    assert code == 2
+    assert "dim" in err
+
+
+def test_an_error_that_was_not_foreseen_is_one_line(proving, monkeypatch):
+    def broken(*args, **options):
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("provingground.api.job", broken)
+    code, _, err = proving("run", "toy/risk")
+    assert code == 3
+    assert err.startswith("proving: ZeroDivisionError: of ours (")
+    assert len(err.splitlines()) == 1
+    monkeypatch.setenv("PROVING_TRACEBACK", "1")
+    assert "Traceback" in proving("run", "toy/risk").err
 
 
 def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path):
@@ -273,10 +307,16 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("run toy/risk --seeds 0", "at least one seed"),
         ("run toy/risk --seeds many", "valid integer"),
         ("run toy/risk --lanes 0", "lanes = 0 is not allowed"),
+        ("run toy/risk --lanes 2147483648", "whole numbers from 1 to 2147483647"),
+        ("run toy/risk --set noise=1 --set noise=2", "noise is set twice"),
+        ("run toy/risk --set noise=1e39", "to 3.403e+38 in float32"),
+        ("run toy/risk --out ds.txt", "ends in .nc"),
+        ("run toy/risk --dashboard", "give --workers"),
+        ("run toy/risk --workers 1 --scheduler x", "give one of them"),
         ("run toy/risk --scale small", "Known: quick, paper"),
         ("run toy/risk --set steps=5", "steps"),
-        ("figure toy/risk --out risk.gif", ".png, .svg, .pdf"),
-        ("figure toy/risk --out risk", ".png, .svg, .pdf"),
+        ("figure toy/risk --out risk.gif", ".png or .svg or .pdf"),
+        ("figure toy/risk --out risk", ".png or .svg or .pdf"),
         ("run benign_overfitting/numerics --set numerics=halfstep", "did you mean 'half step'"),
         ("run benign_overfitting/numerics --set lr=0.1", "choose a case"),
         ("conditions toy --set noise=1,2", "one value for noise"),

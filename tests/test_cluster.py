@@ -20,7 +20,7 @@ import distributed
 import numpy as np
 import pytest
 
-from provingground import api, cli, cluster, dispatch
+from provingground import api, cli, cluster, dispatch, registry
 from provingground.engine import Job
 from provingground.errors import InputError, RunError
 from provingground.store import Store
@@ -299,7 +299,7 @@ def test_a_study_that_workers_would_not_find_is_refused(workers, store):
 
 
 def test_a_study_that_goes_by_the_name_of_another_is_refused(workers, store):
-    own = dataclasses.replace(api.study("toy"), title="another")
+    own = dataclasses.replace(registry.study("toy"), title="another")
     with pytest.raises(InputError, match="'toy' is not this one"):
         run(own, store, workers, experiment="risk")
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import provingground as pg
-from provingground import api, grid, identity, plot, programs
+from provingground import api, grid, identity, plot, programs, registry
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
 from provingground.study import Cases, Experiment, Prediction, cases, pars
 
-STUDIES = {**pg.studies(), "toy": api.study("toy")}
+STUDIES = {**pg.studies(), "toy": registry.study("toy")}
 SIMULATORS = [(s, name) for s in STUDIES for name in STUDIES[s].simulators]
 EXPERIMENTS = [(s, e.name) for s in STUDIES for e in STUDIES[s].experiments]
 QUICK = [(s, e) for s, e in EXPERIMENTS if not STUDIES[s].experiment(e).paper_only]
@@ -113,6 +113,10 @@ def test_a_study_says_what_it_is(study):
     assert re.search(r"\b(19|20)\d\d\b", study.cite)
     assert study.experiments
     assert study.experiments[0].claims  # the headline
+
+
+def test_the_index_says_what_the_studies_are():
+    assert registry.INDEX.read_text(encoding="utf-8") == registry.index_text(), "run `make docs`"
 
 
 @each_study

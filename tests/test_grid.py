@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -16,6 +17,7 @@ from provingground.keys import normal, stream
 from provingground.study import (
     Experiment,
     Prediction,
+    Refine,
     Simulator,
     Study,
     axis,
@@ -33,6 +35,11 @@ class Config:
     width: int = par(3, "w", "width", low=1)
     kind: str = par("a", "k", "kind", choices=("a", "b"))
     fast: bool = par(True, "f", "fast")
+
+
+@config
+class Free:
+    free: float = par(0.0, "f", "any number")
 
 
 class Probes(eqx.Module):
@@ -53,7 +60,11 @@ def experiment(name="first", **options):
 
 
 def study(*experiments, how=simulate, **options):
-    simulators = {"one": Simulator(Config, how, Probes), "two": Simulator(Config, changed, Probes)}
+    simulators = {
+        "one": Simulator(Config, how, Probes),
+        "two": Simulator(Config, changed, Probes),
+        "free": Simulator(Free, changed, Probes),
+    }
     first = experiments or (experiment(),)
     made = Study("tiny", "t", "c", simulators, lambda cfg: Prediction((), {}), first)
     return dataclasses.replace(made, **options)
@@ -107,6 +118,10 @@ def test_seeds_are_a_number_or_a_list():
     assert planned(seeds=2).seeds == (0, 1)
     assert planned(seeds=[5, 7]).seeds == (5, 7)
     assert planned(seeds=range(3, 6)).seeds == (3, 4, 5)
+    assert planned(seeds=np.int64(2)).seeds == (0, 1)
+    assert planned(seeds=np.array([5, 7])).seeds == (5, 7)
+    assert planned(seeds=(np.int32(5), 7)).seeds == (5, 7)
+    assert all(type(s) is int for s in planned(seeds=np.array([5, 7])).seeds)
 
 
 @pytest.mark.parametrize("rates", [np.array([3.0, 4.0]), np.array([3.0]), np.linspace(1, 2, 3)])
@@ -130,6 +145,15 @@ def test_values_may_be_an_array(rates):
         ({"width": "wide"}, "width = 'wide' is not allowed"),
         ({"kind": "c"}, "one of a, b"),
         ({"fast": 1}, "true or false"),
+        ({"rate": "1"}, "rate = '1' is not allowed"),
+        ({"rate": True}, "rate = True is not allowed"),
+        ({"rate": b"1"}, "is not allowed"),
+        ({"rate": {1.0}}, "is not allowed"),
+        ({"rate": [[1.0]]}, "is not allowed"),
+        ({"rate": np.ones((2, 2))}, "is not allowed"),
+        ({"width": 2**31}, "at most 2147483647"),
+        ({"width": 10**5000}, "at most 2147483647"),
+        ({3: 1}, "unknown parameter '?3"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(overrides, message):
@@ -145,6 +169,17 @@ def test_bad_settings_are_refused_before_any_work(overrides, message):
         -3,
         [1, 1],
         [0.5],
+        1.5,
+        True,
+        [True],
+        b"3",
+        "3",
+        {1, 2},
+        math.nan,
+        math.inf,
+        np.array([0.0, 1.0]),
+        np.array([[0, 1]]),
+        range(-1, 3),
     ],
 )
 def test_bad_seeds_are_refused(seeds):
@@ -227,6 +262,64 @@ def test_too_many_values_are_refused_without_listing_them():
         planned({"rate": range(10**12)}, yes=True)
 
 
+# ---------------------------------------------------------------- what cannot be chosen
+
+
+def twice(settings):
+    return {"width": 2 * settings.get("count", 4)} if settings.get("rate", 0.5) > 1 else {}
+
+
+def test_what_is_derived_cannot_be_set():
+    with pytest.raises(InputError, match=r"width.*derives it from count and rate"):
+        planned({"width": 3, "count": 2, "rate": [2.0]}, derive=twice)
+    sweep = planned({"width": 3, "rate": [0.5, 2.0]}, derive=twice, grid={})
+    with pytest.raises(InputError, match="width cannot be set"):
+        sweep.groups()  # not at its first point
+
+
+def test_what_is_not_derived_can_be_set():
+    sweep = planned({"width": 3, "rate": [0.1, 0.5]}, derive=twice)
+    assert {p.config.width for p in sweep.points()} == {3}
+
+
+def test_a_plan_can_be_made_again_from_its_settings():
+    options: dict[str, Any] = dict(grid={"count": 2, "width": 5, "rate": (1.0, 2.0)}, derive=twice)
+    sweep = planned({"count": 3}, **options)
+    settings = {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}}
+    again = planned(json.loads(json.dumps(settings)), **options)
+    assert list(again.points()) == list(sweep.points())
+    one = planned(settings | {"rate": 2.0}, **options)
+    assert list(one.points()) == list(sweep.points())[1:]
+
+
+@pytest.mark.parametrize(("labels", "says"), [(["x", "z"], "did you mean|Known: x"), ([3], "3"),
+                                              ([], "different"), (["x", "x"], "different"),
+                                              (None, "None")])  # fmt: skip
+def test_cases_that_are_none_are_refused(labels, says):
+    variants = cases({"x": {"width": 3}, "y": {"width": 4}})
+    with pytest.raises(InputError, match=says):
+        planned({"variant": labels}, grid={"variant": variants})
+
+
+@pytest.mark.parametrize("rates", [[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
+def test_a_bisected_axis_has_its_values_in_order(rates):
+    refine = Refine("rate", "total", 0.0)
+    with pytest.raises(InputError, match="in order"):
+        planned({"rate": rates}, refine=refine)
+    for fine in (sorted(rates), sorted(rates, reverse=True), [2.0]):
+        assert planned({"rate": fine}, refine=refine).axes[0].labels == fine
+
+
+def test_values_that_the_precision_cannot_hold_are_refused():
+    for values in (1e39, [1.0, -1e39]):
+        sweep = planned({"free": values}, grid={}, simulator="free")
+        with pytest.raises(InputError, match=r"free = .*e\+39.*from -3.403e\+38 to 3.403e\+38"):
+            sweep.groups()
+    exact = planned({"free": 1e39}, grid={"p": cases({"64": {"precision": "float64"}})},
+                    simulator="free")  # fmt: skip
+    assert exact.groups()[0].values.tolist() == [[1e39]]
+
+
 # ------------------------------------------------------------------------------ reading
 
 RATE, COUNT, KIND, FAST = (pars(Config)[n] for n in ("rate", "count", "kind", "fast"))
@@ -278,7 +371,23 @@ def test_spaced_values_keep_their_ends_and_stay_in_range(low, high, n):
         (RATE, "-1", "numbers from 0 to 10"),
         (RATE, "", "empty list"),
         (RATE, " , ,", "empty list"),
+        (RATE, "1,,2", "rate = '' is not allowed"),
+        (RATE, ",1", "rate = '' is not allowed"),
+        (RATE, "1,2,,", "rate = '' is not allowed"),
+        (RATE, "1_0", "rate = '1_0' is not allowed"),
+        (RATE, "0x1", "is not allowed"),
+        (RATE, "\uff11", "is not allowed"),
+        (RATE, "\u0661", "is not allowed"),
+        (RATE, "1e", "is not allowed"),
+        (RATE, ".", "is not allowed"),
+        (RATE, "1 2", "is not allowed"),
+        (RATE, "9" * 5000, "is not allowed"),
+        (COUNT, "1_0", "count = '1_0' is not allowed"),
+        (COUNT, "9" * 5000, "is not allowed"),
+        (COUNT, "1e1", "whole numbers"),
         (RATE, "0:1", "not understood"),
+        (RATE, "0:1_0:3", "not understood"),
+        (RATE, "0:1:\uff13", "not understood"),
         (RATE, "0:1:2:3", "not understood"),
         (RATE, "0:1:x", "not understood"),
         (RATE, "0:1:2.5", "not understood"),
@@ -286,8 +395,8 @@ def test_spaced_values_keep_their_ends_and_stay_in_range(low, high, n):
         (RATE, "0:1:0", "n >= 1"),
         (RATE, "0:1:-4", "n >= 1"),
         (RATE, "0:1:4log", "positive ends"),
-        (RATE, "nan:1:4", "is not allowed"),
-        (RATE, "0:inf:4", "is not allowed"),
+        (RATE, "nan:1:4", "numbers from 0 to 10"),
+        (RATE, "0:inf:4", "numbers from 0 to 10"),
         (RATE, "0:11:4", "is not allowed"),
         (COUNT, "2.5", "whole numbers"),
         (COUNT, "1:51:4", "whole numbers"),

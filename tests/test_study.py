@@ -3,6 +3,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import given
@@ -55,6 +56,16 @@ def test_one_declaration_gives_label_range_and_default():
         ("kind", "c"),
         ("fast", "yes"),
         ("width", None),
+        ("width", 2**31),
+        ("width", -(2**31)),
+        ("width", "8"),
+        ("width", b"8"),
+        ("width", np.bool_(True)),
+        ("rate", "1"),
+        ("rate", True),
+        ("rate", 10**400),
+        ("rate", np.float64("inf")),
+        ("rate", np.ones(2)),
     ],
 )
 def test_values_out_of_range_are_refused_with_what_is_allowed(name, value):
@@ -64,6 +75,17 @@ def test_values_out_of_range_are_refused_with_what_is_allowed(name, value):
 
 def test_whole_numbers_are_fine_for_a_float():
     assert isinstance(Config(rate=1).rate, float)
+
+
+def test_numbers_of_numpy_become_pythons():
+    numbers: dict[str, Any] = dict(
+        rate=np.float32(0.5), width=np.int64(4), count=np.array(7), fast=np.bool_(False)
+    )
+    cfg = Config(**numbers)
+    assert (cfg.rate, cfg.width, cfg.count, cfg.fast) == (0.5, 4, 7, False)
+    kinds = [type(v) for v in (cfg.rate, cfg.width, cfg.count, cfg.fast)]
+    assert kinds == [float, int, int, bool]
+    assert pars(Config)["width"].check(4.0) == 4
 
 
 def test_values_are_leaves_and_shapes_are_structure():

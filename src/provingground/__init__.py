@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from provingground.api import load as load
     from provingground.api import replay as replay
     from provingground.api import run as run
-    from provingground.api import studies as studies
+    from provingground.registry import studies as studies
 
-_HOME = {
-    name: "provingground.api" for name in ("run", "check", "replay", "studies", "load", "figure")
+_HOME = {name: "provingground.api" for name in ("run", "check", "replay", "load", "figure")} | {
+    "studies": "provingground.registry"
 }
 
 

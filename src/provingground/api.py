@@ -1,15 +1,11 @@
-"""The Python interface: `run`, `check`, `replay`, `figure`, `load`, `studies`."""
+"""The Python interface: `run`, `check`, `replay`, `figure`, `load`."""
 
-import importlib
-import importlib.util
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
-from functools import partial
-from importlib.metadata import entry_points
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,91 +15,42 @@ import xarray as xr
 
 from provingground import dispatch, grid, plot
 from provingground.engine import Job
-from provingground.errors import InputError, unknown
+from provingground.errors import InputError, shortened, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
 from provingground.programs import data_of, probe_dims, single
 from provingground.refine import stages
+from provingground.registry import studies, study
 from provingground.results import dataset
 from provingground.store import Store
-from provingground.study import Experiment, Scale, Study, Verdict, judge
+from provingground.study import (
+    LARGEST_WHOLE,
+    SCALES,
+    Experiment,
+    Scale,
+    Study,
+    Verdict,
+    judge,
+)
 from provingground.train import taped
 
 LEAST_SEEDS = 3
-SCALES: tuple[Scale, ...] = ("quick", "paper")
 Progress = bool | Callable[[int, int, str], None] | None
 
 
-# ----------------------------------------------------------------------------- studies
+# ------------------------------------------------------------------------------ planning
 
 
-def studies() -> dict[str, Study]:
-    """All studies by name: those of the project, then those of other packages and folders.
-
-    Other packages register an entry point of the group `provingground.studies`; folders are
-    named by `$PROVING_STUDIES` (or `proving --study-path`), each a package with a `STUDY`.
-    """
-    return {name: load() for name, load in _known().items()}
-
-
-def _known() -> dict[str, Callable[[], Study]]:
-    """How each study is loaded, so that one of them is imported without the others."""
-    from provingground.studies import STUDIES
-
-    known: dict[str, Callable[[], Study]] = {name: partial(_listed, name) for name in STUDIES}
-    for entry in entry_points(group="provingground.studies"):
-        known.setdefault(entry.name, entry.load)
-    for folder in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep)):
-        own = _study_in(Path(folder))
-        known[own.name] = lambda own=own: own
-    return known
-
-
-def _listed(name: str) -> Study:
-    return importlib.import_module(f"provingground.studies.{name}").STUDY
-
-
-def _study_in(folder: Path) -> Study:
-    """The study of a folder that is a package with a `STUDY`."""
-    init = folder.expanduser().resolve() / "__init__.py"
-    if not init.exists():
-        raise InputError(f"no study in {folder}: there is no {init.name} in it")
-    name = init.parent.name
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            name, init, submodule_search_locations=[str(init.parent)]
-        )
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    found = getattr(sys.modules[name], "STUDY", None)
-    if not isinstance(found, Study):
-        raise InputError(f"no study in {folder}: its __init__.py defines no STUDY")
-    return found
-
-
-def study(name: str) -> Study:
-    """A study by name; no other is imported."""
-    from provingground.studies import SKELETON
-
-    if name == SKELETON:
-        return _listed(name)
-    known = _known()
-    if name not in known:
-        raise unknown("study", name, known)
-    return known[name]()
-
-
-def _resolve(target: str | Study, experiment: str | None) -> tuple[Study, Experiment]:
+def resolve(target: str | Study, experiment: str | None = None) -> tuple[Study, Experiment]:
+    """The experiment that `"study/experiment"`, or a Study and a name, stands for."""
     if isinstance(target, str):
         name, _, of_target = target.partition("/")
         target, experiment = study(name), experiment or of_target
+    if not isinstance(target, Study):
+        raise InputError(
+            f"target = {shortened(target)} is not allowed: 'study/experiment', or a Study and the "
+            "name of its experiment"
+        )
     if not experiment:
         raise unknown("experiment", f"{target.name}/", [e.name for e in target.experiments])
     return target, target.experiment(experiment)
@@ -122,16 +69,41 @@ def job(
     settings: Mapping[str, Any] | None = None,
 ) -> Job:
     """A planned sweep: checked, not yet run."""
-    if scale not in SCALES:
-        raise unknown("scale", scale, SCALES)
-    if lanes is not None and lanes < 1:
-        raise InputError(f"lanes = {lanes} is not allowed: whole numbers from 1")
-    sweep = grid.plan(*_resolve(target, experiment), scale, settings, seeds, yes=yes)
-    return Job(sweep, _store(store), lanes, trace)
+    whole = isinstance(lanes, (int, np.integer)) and not isinstance(lanes, bool)
+    if lanes is not None and not (whole and 1 <= lanes <= LARGEST_WHOLE):
+        raise InputError(
+            f"lanes = {shortened(lanes)} is not allowed: whole numbers from 1 to {LARGEST_WHOLE}"
+        )
+    sweep = grid.plan(*resolve(target, experiment), scale, settings, seeds, yes=yes)
+    planned = Job(sweep, store_at(store), None if lanes is None else int(lanes), trace)
+    _ = planned.groups  # every point is checked here, before anything is written
+    return planned
 
 
-def _store(store: Store | str | Path | None) -> Store:
-    return store if isinstance(store, Store) else Store() if store is None else Store(Path(store))
+def store_at(store: Store | str | Path | None) -> Store:
+    """The store in a folder (default: `$PROVING_STORE`, else the user's data folder)."""
+    if isinstance(store, Store):
+        return store
+    try:
+        made = Store() if store is None else Store(Path(store))
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            os.stat(made.path)  # these are told when it cannot be made or read
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # no such user, name too long
+        why = getattr(error, "strerror", None) or error
+        given = os.environ.get("PROVING_STORE") if store is None else store
+        raise InputError(f"no store can be at {shortened(str(given))}: {why}") from None
+    return made
+
+
+def _together(settings: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that are given by name and in `settings`, none of them both ways."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise InputError(
+            f"settings = {shortened(settings)} is not allowed: a dict of parameters and values"
+        )
+    if twice := [name for name in settings or {} if name in more]:
+        raise InputError(f"{twice[0]} is set twice: by name and in settings; say it once")
+    return {**(settings or {}), **more}
 
 
 # -------------------------------------------------------------------------------- work
@@ -148,9 +120,12 @@ def run(
     executor: Executor | None = None,
     progress: Progress = None,
     yes: bool = False,
-    **settings: Any,
+    settings: Mapping[str, Any] | None = None,
+    **parameters: Any,
 ) -> xr.Dataset:
     """Runs what is missing of an experiment and returns all of it as a Dataset.
+
+    Parameters to fix (one value) or sweep (a list) are given by name.
 
     Args:
         target: `"study/experiment"`, or a Study with the name of the `experiment`.
@@ -161,7 +136,8 @@ def run(
         executor: any `concurrent.futures.Executor` (default: a thread per core); one of other
             processes, such as Dask's (see `cluster`), is sent the names of study and settings.
         progress: True for a bar, False for none, or a function of (done, total, what).
-        settings: parameters to fix (one value) or sweep (a list).
+        settings: parameters again, as a dict: needed for those with a name of ours (`scale`,
+            `seeds`, ...).
 
     Example:
         `pg.run("benign_overfitting/fig1a", snr=[2.0, 5.0, 10.0], samples=[4, 8, 16], seeds=4)`
@@ -174,7 +150,7 @@ def run(
         lanes=lanes,
         store=store,
         yes=yes,
-        settings=settings,
+        settings=_together(settings, parameters),
     )
     return finish(planned, executor=executor, progress=progress)
 
@@ -196,7 +172,8 @@ def load(
     scale: Scale = "quick",
     seeds: int | Sequence[int] | None = None,
     store: Store | str | Path | None = None,
-    **settings: Any,
+    settings: Mapping[str, Any] | None = None,
+    **parameters: Any,
 ) -> xr.Dataset:
     """Like `run`, from stored results alone: nothing is traced or trained."""
     return stored(
@@ -207,7 +184,7 @@ def load(
             seeds=seeds,
             store=store,
             trace=False,
-            settings=settings,
+            settings=_together(settings, parameters),
         )
     )
 
@@ -224,42 +201,44 @@ def check(
     *targets: str | Study,
     scale: Scale = "quick",
     headline: bool = False,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     lanes: int | None = None,
     store: Store | str | Path | None = None,
     executor: Executor | None = None,
     progress: Progress = None,
-    **settings: Any,
+    settings: Mapping[str, Any] | None = None,
+    **parameters: Any,
 ) -> list[Verdict]:
     """Runs what is missing and judges the claims of studies or experiments (default: all).
 
     `headline` restricts each study to its first experiment.
     """
     enough_seeds(seeds)
+    together = _together(settings, parameters)
+    planned = [
+        job(
+            owner,
+            experiment.name,
+            scale=scale,
+            seeds=seeds,
+            lanes=lanes,
+            store=store,
+            settings=together,
+        )
+        for owner, experiment in chosen(targets, scale=scale, headline=headline)
+    ]
     return [
         verdict
-        for owner, experiment in chosen(targets, scale=scale, headline=headline)
+        for each in planned
         for verdict in verdicts(
-            owner,
-            experiment,
-            run(
-                owner,
-                experiment.name,
-                scale=scale,
-                seeds=seeds,
-                lanes=lanes,
-                store=store,
-                executor=executor,
-                progress=progress,
-                **settings,
-            ),
+            each.study, each.sweep.experiment, finish(each, executor=executor, progress=progress)
         )
     ]
 
 
-def enough_seeds(seeds: int | None) -> None:
+def enough_seeds(seeds: int | Sequence[int] | None) -> None:
     """Refuses to judge from too few seeds, before any work."""
-    if seeds is not None and seeds < LEAST_SEEDS:
+    if seeds is not None and len(grid.seeds_of(seeds)) < LEAST_SEEDS:
         raise InputError(f"seeds = {seeds} is not allowed: a verdict needs at least {LEAST_SEEDS}")
 
 
@@ -272,9 +251,14 @@ def chosen(
     picked: list[tuple[Study, Experiment]] = []
     for target in targets or list(studies().values()):
         if isinstance(target, str) and "/" in target:
-            picked.append(_resolve(target, None))
+            picked.append(resolve(target))
             continue
         owner = study(target) if isinstance(target, str) else target
+        if not isinstance(owner, Study):
+            raise InputError(
+                f"target = {shortened(target)} is not allowed: 'study', 'study/experiment' or a "
+                "Study"
+            )
         wanted = owner.experiments[:1] if headline else owner.experiments
         picked += [(owner, e) for e in wanted if not (e.paper_only and scale == "quick")]
     return picked
@@ -288,7 +272,7 @@ def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> list[Verdi
 
 def figure(target: str | Study, experiment: str | None = None, **options: Any) -> Any:
     """The figure of an experiment, from stored results. Options are those of `load`."""
-    owner, which = _resolve(target, experiment)
+    owner, which = resolve(target, experiment)
     return plot.finish(which.figure(load(owner, which.name, **options)))
 
 
@@ -303,32 +287,36 @@ class Replay(NamedTuple):
     weights: Any
 
 
-def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell: Any) -> Replay:
+def replay(
+    ds: xr.Dataset,
+    seed: int = 0,
+    *,
+    study: Study | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **where: Any,
+) -> Replay:
     """Runs one cell of a Dataset again, probing every step, and keeps its last weights.
 
-    `study` is needed for a study of your own that is not listed.
+    The cell is told by its place on each axis, by name or (as a dict) in `settings`. `study` is
+    needed for a study of your own that is not listed.
 
     Example:
         `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
     """
-    owner, which = _resolve(study or ds.attrs["study"], ds.attrs["experiment"])
+    owner, which = resolve(study or ds.attrs["study"], ds.attrs["experiment"])
     axes = json.loads(ds.attrs["grid"])
+    cell = _together(settings, where)
     for name in cell:
         if name not in axes:
             raise unknown("axis", name, axes)
-    where = {}
+    place = {}
     for name, labels in axes.items():
         if name not in cell and len(labels) > 1:
             raise InputError(f"say which {name}: one of {', '.join(map(str, labels))}")
         wanted = cell.get(name, labels[0])
-        if isinstance(wanted, str):
-            where[name] = wanted
-        else:
-            where[name] = min(labels, key=lambda v: abs(v - wanted))
-            if not np.isclose(where[name], wanted, rtol=1e-3):
-                raise InputError(f"{name} = {wanted} is not on the axis: {labels}")
-    settings = json.loads(ds.attrs["settings"]) | where
-    sweep = grid.plan(owner, which, ds.attrs["scale"], settings, [seed])
+        place[name] = wanted if isinstance(wanted, str) else _nearest(name, labels, wanted)
+    fixed = json.loads(ds.attrs["settings"])
+    sweep = grid.plan(owner, which, ds.attrs["scale"], fixed | place, [seed])
     point = next(sweep.points())
     simulator = owner.simulators[point.program.simulator]
     data = data_of(owner, point.program.data)
@@ -358,6 +346,15 @@ def replay(ds: xr.Dataset, seed: int = 0, *, study: Study | None = None, **cell:
         trajectory=xr.Dataset() if trace is None else _trajectory(trace),
         weights=None if trace is None else trace.last,
     )
+
+
+def _nearest(name: str, labels: Sequence[Any], wanted: Any) -> Any:
+    """The label that is meant by a number, which need not have all its digits."""
+    if isinstance(wanted, (int, float, np.number)) and not isinstance(labels[0], str):
+        near = min(labels, key=lambda label: abs(label - wanted))
+        if np.isclose(near, wanted, rtol=1e-3):
+            return near
+    raise InputError(f"{name} = {shortened(wanted)} is not on the axis: {labels}")
 
 
 def _as_dataset(probes: Any, dims: Mapping[str, tuple[str, ...]]) -> xr.Dataset:

@@ -4,28 +4,30 @@ Nothing slow is imported before a command needs it, so that `proving --help` ans
 """
 
 import atexit
+import contextlib
 import gc
+import io
 import json
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
 
-from provingground import __version__
+from provingground import __version__, outputs
 from provingground.errors import InputError, RunError, Terminated, stop
+from provingground.terminal import any_letter, flush, prepare, say, show_table, show_text
 
 if TYPE_CHECKING:
     from provingground.store import Store
-    from provingground.study import Verdict
+    from provingground.study import Experiment, Study, Verdict
 
 
 class Commands(typer.core.TyperGroup):
@@ -35,7 +37,7 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as asked:
-            _say("proving: interrupted; finished cells are stored, run again to go on")
+            say("proving: interrupted; finished cells are stored, run again to go on")
             raise typer.Exit(143 if isinstance(asked, Terminated) else 130) from None
 
 
@@ -100,7 +102,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Allow more than a millio
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"proving {__version__}")
+        show_text(f"proving {__version__}")
         raise typer.Exit
 
 
@@ -117,6 +119,10 @@ def options(
     if study_path:
         paths = [os.environ.get("PROVING_STUDIES", ""), *map(str, study_path)]
         os.environ["PROVING_STUDIES"] = os.pathsep.join(filter(None, paths))
+    if os.environ.get("PROVING_STUDIES"):
+        from provingground import registry
+
+        registry.folders()  # a wrong one is told at once, whatever the command
 
 
 # --------------------------------------------------------------------------- looking
@@ -125,14 +131,10 @@ def options(
 @app.command("list")
 def list_studies() -> None:
     """List the studies with their experiments."""
-    from rich.table import Table
+    from provingground import registry
 
-    from provingground import api
-
-    table = Table("study", "paper", "experiments", box=None, pad_edge=False)
-    for study in api.studies().values():
-        table.add_row(study.name, study.title, " ".join(e.name for e in study.experiments))
-    _console().print(table)
+    rows = [(name, title, " ".join(names)) for name, title, names in registry.listings()]
+    show_table("study", "paper", "experiments", rows=rows, edge=False)
 
 
 @app.command()
@@ -150,14 +152,12 @@ def show(
 
 
 def _show_study(name: str) -> None:
-    from rich.table import Table
-
     from provingground import api
     from provingground.study import pars
 
-    study, out = api.study(name), _console()
-    out.print(f"{study.name}: {study.title}\n{study.cite}\n")
-    table = Table("experiment", "cells (quick)", "cells (paper)", "claims", "says", box=None)
+    study = api.study(name)
+    show_text(f"{study.name}: {study.title}\n{study.cite}\n")
+    rows = []
     for e in study.experiments:
         cells = [
             "-"
@@ -165,57 +165,49 @@ def _show_study(name: str) -> None:
             else str(api.grid.plan(study, e, s, yes=True).cells)
             for s in api.SCALES
         ]
-        table.add_row(e.name, *cells, str(len(e.claims)), e.says)
-    out.print(table)
+        rows.append((e.name, *cells, str(len(e.claims)), e.says))
+    show_table("experiment", "cells (quick)", "cells (paper)", "claims", "says", rows=rows)
     for which, simulator in study.simulators.items():
-        out.print(f"\nsimulator {which}  {simulator.says}  ({simulator.precision})")
-        table = Table("parameter", "symbol", "default", "takes", "is", box=None)
-        for p in pars(simulator.config).values():
-            default = f"{p.default:g}" if isinstance(p.default, float) else str(p.default)
-            table.add_row(p.name, p.symbol, default, p.allowed, p.says)
-        out.print(table)
+        show_text(f"\nsimulator {which}  {simulator.says}  ({simulator.precision})")
+        rows = [
+            (p.name, p.symbol, _number(p.default), p.allowed, p.says)
+            for p in pars(simulator.config).values()
+        ]
+        show_table("parameter", "symbol", "default", "takes", "is", rows=rows)
 
 
 def _show_experiment(name: str, experiment: str, scale: str, store: Path | None) -> None:
-    from rich.table import Table
-
     from provingground import api
 
     job = api.job(name, experiment, scale=scale, store=store)  # pyright: ignore[reportArgumentType]
     if job.sweep.experiment.refine is not None:
         api.stored(job)  # as far as its bisection has come
-    sweep, out = job.sweep, _console()
-    out.print(f"{sweep.study.name}/{sweep.experiment.name}: {sweep.experiment.says}\n")
-    table = Table("axis", "values", box=None)
-    for a in sweep.axes:
-        labels = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in a.labels]
-        table.add_row(a.name, ", ".join(labels))
-    table.add_row("seed", f"{len(sweep.seeds)} seeds")
-    for fixed, value in sweep.fixed.items():
-        table.add_row(
-            f"{fixed} (fixed)", f"{value:.6g}" if isinstance(value, float) else str(value)
-        )
-    out.print(table)
+    sweep = job.sweep
+    show_text(f"{sweep.study.name}/{sweep.experiment.name}: {sweep.experiment.says}\n")
+    rows = [(a.name, ", ".join(_number(v, 4) for v in a.labels)) for a in sweep.axes]
+    rows.append(("seed", f"{len(sweep.seeds)} seeds"))
+    rows += [(f"{fixed} (fixed)", _number(value)) for fixed, value in sweep.fixed.items()]
+    show_table("axis", "values", rows=rows)
     if job.forecast().seconds is None:
-        _say("timing one call of each program ...")
+        say("timing one call of each program ...")
     forecast = job.forecast(measure=True)
-    out.print(
+    show_text(
         f"\n{forecast.cells} cells, {forecast.stored} stored; {forecast.programs} programs to "
         f"compile, {forecast.lanes} lanes at once on {job.where}; about "
         f"{_duration(forecast.seconds)} and {forecast.memory / 2**20:.0f} MiB for the rest"
     )
     if forecast.stored < forecast.cells:
-        table = Table("claim", "source", "bound", "says", box=None)
-        for c in sweep.experiment.claims_at(sweep.scale):
-            table.add_row(c.name, c.source, _bound(c.within), c.says)
-        out.print("\n", table)
+        show_text("")
+        claims = sweep.experiment.claims_at(sweep.scale)
+        rows = [(c.name, c.source, _bound(c.within), c.says) for c in claims]
+        show_table("claim", "source", "bound", "says", rows=rows)
         return
     verdicts = api.verdicts(sweep.study, sweep.experiment, api.stored(job))
-    _print_verdicts(verdicts)
+    _show_verdicts(verdicts)
     for v in (v for v in verdicts if v.verdict == "unknown"):
         need = v.seeds_needed
-        out.print(f"{v.claim}: " + (f"about {need} seeds would decide it" if need else
-                                     "more seeds alone would not decide it"))  # fmt: skip
+        show_text(f"{v.claim}: " + (f"about {need} seeds would decide it" if need else
+                                    "more seeds alone would not decide it"))  # fmt: skip
 
 
 @app.command()
@@ -224,29 +216,32 @@ def conditions(
     set_: SetOption = None,
 ) -> None:
     """Each condition of the theorem at a setting: both sides, margin, satisfied or not."""
-    from rich.table import Table
-
     from provingground import api
-    from provingground.grid import parse_values
+    from provingground.grid import parse_settings
     from provingground.study import pars
 
     owner = api.study(study)
-    table = pars(owner.simulator()[1].config)
-    settings = _settings(set_, table, parse_values)
+    config = owner.simulator()[1].config
+    settings = parse_settings(set_ or [], {}, pars(config))
     for name, value in settings.items():
         if isinstance(value, list):
             raise InputError(f"conditions takes one value for {name}, not {len(value)}")
-    cfg = owner.simulator()[1].config(**settings)
-    prediction = owner.theory(cfg)
-    shown = Table("condition", "left", "", "right", "margin", "satisfied", "in words", box=None)
-    for c in prediction.conditions:
-        shown.add_row(c.name, f"{c.left:.4g}", c.relation, f"{c.right:.4g}", f"{c.margin:.3g}",
-                      "yes" if c.satisfied else "no", c.says)  # fmt: skip
-    out = _console()
-    out.print(shown)
-    out.print()
-    for name, value in prediction.values.items():
-        out.print(f"{name} = {value:.6g}")
+    cfg = config(**settings)
+    try:
+        prediction = owner.theory(cfg)
+        rows = [
+            (c.name, f"{c.left:.4g}", c.relation, f"{c.right:.4g}", f"{c.margin:.3g}",
+             "yes" if c.satisfied else "no", c.says)
+            for c in prediction.conditions
+        ]  # fmt: skip
+        values = [f"{name} = {value:.6g}" for name, value in prediction.values.items()]
+    except (ArithmeticError, ValueError) as error:
+        raise InputError(
+            f"the theory of {owner.name} cannot be computed at these settings: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    show_table("condition", "left", "", "right", "margin", "satisfied", "in words", rows=rows)
+    show_text("\n" + "\n".join(values))
 
 
 # --------------------------------------------------------------------------- running
@@ -271,12 +266,13 @@ def run(
     """Run what is missing of an experiment."""
     from provingground import api
 
-    _can_write(out)
+    outputs.check(out, (".nc",))
+    _must_go_together(workers, scheduler, dashboard)
     job = _job(target, scale, set_, seeds, lanes, store, yes)
     forecast = job.forecast()
     left = forecast.cells - forecast.stored
     most = "at most " if job.sweep.experiment.refine else ""
-    _say(
+    say(
         f"{forecast.cells} cells, {forecast.stored} stored, {most}{left} to run in "
         f"{forecast.programs} "
         f"programs" + (f", about {_duration(forecast.seconds)}" if forecast.seconds else "")
@@ -285,14 +281,14 @@ def run(
     with _workers(workers, scheduler, dashboard) as executor:
         ds = api.finish(job, executor=executor)
     _report_quarantine(job.store)
-    _say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
+    say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
     if ds.attrs["diverged"]:
-        _say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
+        say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
     if out is not None:
-        ds.to_netcdf(out, engine="scipy")
-        _say(f"wrote {out}")
+        outputs.write(out, bytes(ds.to_netcdf(engine="scipy")))
+        say(f"wrote {out}")
     else:
-        typer.echo(str(ds))
+        show_text(str(ds))
 
 
 @app.command()
@@ -321,17 +317,18 @@ def check(
     from provingground.machine import here
 
     api.enough_seeds(seeds)
-    _can_write(save)
+    outputs.check(save)
+    _must_go_together(workers, scheduler, dashboard)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
     start = time.perf_counter()
+    jobs = [_planned(*each, scale, set_, seeds, lanes, store, False) for each in chosen]
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
-        for owner, experiment in chosen:
-            job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, store, False)
+        for job in jobs:
             ds = api.finish(job, executor=executor)
             _report_quarantine(job.store)
-            verdicts += api.verdicts(owner, experiment, ds)
-            provenance[f"{owner.name}/{experiment.name}"] = dict(ds.attrs)
+            verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
+            provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
         verdicts,
         scale=scale,
@@ -340,12 +337,12 @@ def check(
     )
     if save is not None:
         saved = record | {"provenance": provenance}
-        save.write_text(json.dumps(saved, indent=1, default=str) + "\n")
+        outputs.write(save, (json.dumps(saved, indent=1, default=str) + "\n").encode())
     if as_json:
-        typer.echo(json.dumps(record))
+        show_text(json.dumps(record))
     else:
-        _print_verdicts(verdicts)
-        _say(f"{len(verdicts)} claims in {_duration(record['seconds'])}")
+        _show_verdicts(verdicts)
+        say(f"{len(verdicts)} claims in {_duration(record['seconds'])}")
     if any(v.trouble for v in verdicts):
         raise typer.Exit(1)
 
@@ -361,11 +358,8 @@ def figure(
 ) -> None:
     """Draw the figure of an experiment from stored results."""
     from provingground import api, plot
-    from provingground.errors import unknown
 
-    if out.suffix not in (kinds := (".png", ".svg", ".pdf")):
-        raise unknown("image format", out.suffix, kinds)
-    _can_write(out)
+    outputs.check(out, (".png", ".svg", ".pdf"))
     job = _job(target, scale, set_, seeds, None, store, True, trace=False)
     ds = api.stored(job)
     if ds.attrs["missing"]:
@@ -373,8 +367,8 @@ def figure(
             f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
             f"run `proving run {target}` with the same options first"
         )
-    plot.save(job.sweep.experiment.figure(ds), out)
-    _say(f"wrote {out}")
+    outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
+    say(f"wrote {out}")
 
 
 @app.command()
@@ -390,7 +384,7 @@ def report(
     from provingground.atlas.render import Entry
     from provingground.atlas.render import report as render
 
-    _can_write(out)
+    outputs.check(out)
     entries, left_out = [], []
     for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
@@ -403,11 +397,11 @@ def report(
             continue
         entries.append(Entry(owner, experiment, ds, api.verdicts(owner, experiment, ds)))
     if left_out:
-        _say(f"not in the report, since not (wholly) stored: {', '.join(left_out)}")
+        say(f"not in the report, since not (wholly) stored: {', '.join(left_out)}")
     if not entries:
         raise RunError("nothing to report: run `proving check` first")
-    out.write_text(render(entries, scale=scale), encoding="utf-8")
-    typer.echo(f"report: {out.resolve()}")
+    outputs.write(out, render(entries, scale=scale).encode())
+    show_text(f"report: {out.resolve()}")
 
 
 # --------------------------------------------------------------------------- keeping
@@ -432,7 +426,7 @@ def verify(
     names = studies or [s for s in (*api.studies(), "toy") if (kept.path / s).is_dir()]
     for name in names:
         state = upkeep.verify(api.study(name), kept, adopt=adopt)
-        typer.echo(
+        show_text(
             f"{name}: {state.chunks} files, {state.cells} cells, {state.stale} stale"
             + (f", {state.adopted} adopted, {state.refused} differ" if adopt else "")
         )
@@ -450,7 +444,7 @@ def diff(
     from provingground import upkeep
 
     lines = upkeep.difference(a, b)
-    typer.echo("\n".join(lines) if lines else "no difference")
+    show_text("\n".join(lines) if lines else "no difference")
 
 
 @app.command()
@@ -475,7 +469,7 @@ def bench(
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / "run.py").exists():
         raise InputError("the benchmarks come with the sources, not with the installed package")
-    _can_write(out)
+    outputs.check(out)
     sys.path.insert(0, str(root))
     from benchmarks import run
 
@@ -495,7 +489,7 @@ def new(
     from provingground import upkeep
 
     path = upkeep.scaffold(name, folder)
-    typer.echo(
+    show_text(
         f"made {path}\n"
         f"try:  proving --study-path {path} check {name}\n"
         f"or install it (pip install {path.parent.resolve()}) and its entry point is found"
@@ -516,28 +510,49 @@ def _job(
     trace: bool = True,
 ) -> Any:
     from provingground import api
-    from provingground.grid import parse_values
 
-    plain = api.job(target, scale=scale, store=store, yes=True, trace=trace)  # pyright: ignore
-    parse = partial(parse_values, yes=yes)
-    settings = _settings(set_, plain.sweep.table, parse, plain.sweep.axes)
+    return _planned(*api.resolve(target), scale, set_, seeds, lanes, store, yes, trace)
+
+
+def _planned(
+    owner: "Study",
+    experiment: "Experiment",
+    scale: str,
+    set_: list[str] | None,
+    seeds: int | None,
+    lanes: int | None,
+    store: Any,
+    yes: bool,
+    trace: bool = True,
+) -> Any:
+    """The sweep of an experiment with what `--set` says."""
+    from provingground import api, grid
+
+    declared = grid.declared(owner, experiment, scale)  # pyright: ignore[reportArgumentType]
     return api.job(
-        target,
+        owner,
+        experiment.name,
         scale=scale,  # pyright: ignore[reportArgumentType]
         seeds=seeds,
         lanes=lanes,
         store=store,
         yes=yes,
         trace=trace,
-        settings=settings,
+        settings=grid.parse_settings(set_ or [], *declared, yes=yes),
     )
+
+
+def _must_go_together(count: int | None, scheduler: str | None, dashboard: bool) -> None:
+    """Refuses options of workers that say nothing, or two things."""
+    if count is not None and scheduler is not None:
+        raise InputError("--workers starts a cluster and --scheduler names one: give one of them")
+    if dashboard and count is None:
+        raise InputError("--dashboard is that of the workers that --workers starts: give --workers")
 
 
 @contextmanager
 def _workers(count: int | None, scheduler: str | None, dashboard: bool) -> Iterator[Any]:
     """The executor that the options ask for; None for threads of this process."""
-    if count is not None and scheduler is not None:
-        raise InputError("--workers starts a cluster and --scheduler names one: give one of them")
     if count is None and scheduler is None:
         yield None
         return
@@ -549,56 +564,32 @@ def _workers(count: int | None, scheduler: str | None, dashboard: bool) -> Itera
     else:
         with cluster.local(count or 0, dashboard=dashboard) as executor:
             if dashboard:
-                _say(f"dashboard: {cluster.dashboard(executor)}")
+                say(f"dashboard: {cluster.dashboard(executor)}")
             yield executor
 
 
-def _settings(
-    given: list[str] | None, table: Any, parse: Callable[..., Any], axes: Any = ()
-) -> dict[str, Any]:
-    """`--set name=values` as a dict of values; labels of cases are taken as they are."""
-    from provingground.errors import unknown
-
-    found: dict[str, Any] = {}
-    cases = {a.name for a in axes if a.name not in table}
-    for text in given or []:
-        name, equals, values = text.partition("=")
-        name = name.strip()
-        if not equals:
-            raise InputError(f"--set {text} is not understood: write NAME=VALUES")
-        if name in cases:
-            found[name] = values.split(",")
-        elif name not in table:
-            raise unknown("parameter", name, (*table, *cases))
-        else:
-            found[name] = parse(table[name], values)
-    return found
-
-
-def _can_write(path: Path | None) -> None:
-    """Refuses a file in a folder that does not exist, before any work."""
-    if path is not None and not path.resolve().parent.is_dir():
-        raise InputError(f"the folder of {path} does not exist")
-
-
-def _print_verdicts(verdicts: "list[Verdict]") -> None:
-    from rich.table import Table
-
-    marks = {"holds": "✓ holds", "fails": "✗ fails", "unknown": "? unknown"}
-    table = Table("claim", "measured", "bound", "verdict", "", "says", box=None, pad_edge=False)
+def _show_verdicts(verdicts: "list[Verdict]") -> None:
+    marks = {"holds": "✓ ", "fails": "✗ ", "unknown": "? "}
+    rows: list[tuple[str, ...]] = []
     group = ""
     for v in verdicts:
         if group != (group := f"{v.study}/{v.experiment}"):
-            table.add_row(f"{group}:")
-        table.add_row(
-            f"  {v.claim}",
-            str(v.estimate),
-            _bound(v.within),
-            marks[v.verdict],
-            "SURPRISE" if v.surprise else "as expected" if v.expected == "fails" else "",
-            f"{v.says}. {v.note}" if v.note else v.says,
+            rows.append((f"{group}:",))
+        rows.append(
+            (
+                f"  {v.claim}",
+                str(v.estimate),
+                _bound(v.within),
+                any_letter(marks[v.verdict]) + v.verdict,
+                "SURPRISE" if v.surprise else "as expected" if v.expected == "fails" else "",
+                f"{v.says}. {v.note}" if v.note else v.says,
+            )
         )
-    _console().print(table)
+    show_table("claim", "measured", "bound", "verdict", "", "says", rows=rows, edge=False)
+
+
+def _number(value: Any, digits: int = 6) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _bound(within: tuple[float, float]) -> str:
@@ -618,19 +609,9 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
-
-
 def _report_quarantine(store: "Store") -> None:
     for line in store.quarantined:
-        _say(f"quarantined {line}")
+        say(f"quarantined {line}")
 
 
 def _stop(number: int, frame: Any) -> None:
@@ -645,29 +626,51 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
         signal.signal(signal.SIGINT, _stop)
+    prepare()
     try:
-        app()
-        return
-    except SystemExit as end:
-        if end.code not in (130, 143):
-            raise
-        code = int(end.code)
-    except InputError as error:
-        _say(f"proving: {error}")
-        sys.exit(2)
-    except RunError as error:
-        _say(f"proving: {error}")
-        sys.exit(3)
+        code = app(standalone_mode=False) or 0
+        flush()
+    except _Misuse as error:
+        code = _misused(error)
+    except (InputError, RunError) as error:
+        say(f"proving: {error}")
+        code = 2 if isinstance(error, InputError) else 3
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    except Exception:
-        traceback.print_exc()
-        sys.exit(3)
-    # Interrupted: threads may be deep in a training, which nothing can break off but the end.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        code = 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except Exception as error:
+        _tell_of(error)
+        code = 3
+    if code in (130, 143):
+        # Interrupted: threads may be deep in a training, which nothing can break off but the end.
+        with contextlib.suppress(OSError, RunError):
+            flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+_Misuse: Any = typer.BadParameter.__base__  # of whichever click typer comes with
+
+
+def _misused(error: Any) -> int:
+    """Tells of a command line that cannot be read."""
+    told = io.StringIO()
+    error.show(file=told)
+    say(told.getvalue().rstrip("\n"))
+    return error.exit_code
+
+
+def _tell_of(error: Exception) -> None:
+    """Tells of an error that was not foreseen: what, and where."""
+    if os.environ.get("PROVING_TRACEBACK"):
+        say("".join(traceback.format_exception(error)))
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    say(
+        f"proving: {type(error).__name__}: {error}{place}. What was finished is stored; "
+        "PROVING_TRACEBACK=1 shows where it came from"
+    )
 
 
 if __name__ == "__main__":

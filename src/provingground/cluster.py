@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from provingground import grid
+from provingground import grid, registry
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
 from provingground.identity import Identity, cell_ids, program_hash, what_runs
@@ -103,9 +103,22 @@ def capacity(executor: Executor) -> int:
     asked, known = _CAPACITY.get(id(executor), (-1e9, 0))
     if time.monotonic() - asked > 5:
         client = executor._client  # pyright: ignore[reportAttributeAccessIssue]
-        known = sum(client.nthreads().values())
+        with answered():
+            known = sum(client.nthreads().values())
         _CAPACITY[id(executor)] = time.monotonic(), known
     return known
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Who is asked must be there: a scheduler that was killed, or a pool that broke, is told."""
+    try:
+        yield
+    except (BrokenExecutor, CancelledError, OSError, RuntimeError) as error:
+        if isinstance(error, RunError):
+            raise
+        why = str(error).rstrip(".") or type(error).__name__
+        raise RunError(f"the workers are gone: {why}. Finished cells are stored.") from error
 
 
 def dashboard(executor: Executor) -> str:
@@ -115,17 +128,16 @@ def dashboard(executor: Executor) -> str:
 
 def machine(executor: Executor) -> Machine:
     """What the workers run on; they are taken to be alike."""
-    one = executor.submit(here).result()
+    with answered():
+        one = executor.submit(here).result()
     return one._replace(workers=max(1, capacity(executor)))
 
 
 def can_be_found(job: "Job") -> None:
     """Refuses a study that a worker could not find by its name."""
-    from provingground import api
-
     name = job.study.name
     try:
-        found = api.study(name)
+        found = registry.study(name)
     except InputError:
         found = None
     if found is not job.study:
@@ -141,10 +153,7 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, claim: str) -> str:
     program = job.groups[blocks[0].group].program
     return json.dumps(
         {
-            "studies": os.pathsep.join(
-                str(Path(folder).expanduser().resolve())
-                for folder in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep))
-            ),
+            "studies": os.pathsep.join(map(str, registry.folders())),
             "plan": [sweep.study.name, sweep.experiment.name, sweep.scale],
             "settings": {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}},
             "seeds": sweep.seeds,
@@ -199,13 +208,12 @@ def work(text: str) -> "Finished":
 @cache
 def _job(studies: str, plan: str, store: str | None) -> "Job":
     """The job of an order, kept for the next one."""
-    from provingground import api
     from provingground.engine import Job
 
     if studies:
         os.environ["PROVING_STUDIES"] = studies
     (name, experiment, scale), settings, seeds = json.loads(plan)
-    owner = api.study(name)
+    owner = registry.study(name)
     sweep = grid.plan(owner, owner.experiment(experiment), scale, settings, seeds, yes=True)
     job = Job(sweep, Store() if store is None else Store(Path(store)))
     job.identities = {}  # each is looked at when its first order comes

@@ -157,7 +157,7 @@ class _Work:
                 future = self.pool.submit(cluster.work, order)
             else:
                 future = self.pool.submit(self.job.chunk, batch.blocks, cells)
-        except BrokenExecutor as error:
+        except (BrokenExecutor, OSError) as error:
             raise RunError(f"the workers are gone: {error}. Finished cells are stored.") from error
         self.flying[future] = batch
 

@@ -178,7 +178,11 @@ class Job:
         if not len(rows):
             return []
         whole = len(self.groups[number].points)
-        lanes = self.lanes or chosen_lanes(self, self.groups[number].program)
+        if self.lanes:  # more than there are cells would only be laid out
+            cells = _power_of_two(whole) * _power_of_two(len(self.sweep.seeds))
+            lanes = min(self.lanes, cells)
+        else:
+            lanes = chosen_lanes(self, self.groups[number].program)
         if self.mode == "serial":
             # Lanes that only fill up are free, so a few widths serve all sweeps; by the size of the
             # whole, an extended sweep has that of the sweep before.

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import Any, NoReturn
+
+LONGEST = 80  # letters of what was given that a message repeats
 
 
 class InputError(ValueError):
@@ -13,12 +15,23 @@ class RunError(RuntimeError):
     """Work that was asked for could not be finished. Finished work is kept; exit code 3."""
 
 
-def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:
+def unknown(kind: str, name: Any, allowed: Iterable[str]) -> InputError:
     """An error that names what was wrong, what is allowed and the nearest valid name."""
     names = list(allowed)
-    near = get_close_matches(name, names, n=1, cutoff=0.4)
+    text = name if isinstance(name, str) else repr(name)
+    near = get_close_matches(text[:LONGEST], names, n=1, cutoff=0.4)
     hint = f"; did you mean '{near[0]}'?" if near else "."
-    return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names) or 'none'}.")
+    given = shortened(name if isinstance(name, str) else text)
+    return InputError(f"unknown {kind} {given}{hint} Known: {', '.join(names) or 'none'}.")
+
+
+def shortened(given: Any) -> str:
+    """What was given, for a message: as Python writes it, and no longer than a line."""
+    try:
+        text = repr(given)
+    except ValueError:  # of a whole number with thousands of digits
+        text = f"a {type(given).__name__}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 15]} ... {text[-10:]}"
 
 
 class Terminated(KeyboardInterrupt):

@@ -5,6 +5,7 @@ A cell is (simulator, precision, Config, seed, data); see `identity` for what ma
 
 import itertools
 import math
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,20 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from provingground.errors import InputError, unknown
+from provingground.errors import InputError, shortened, unknown
 from provingground.identity import sha
-from provingground.study import Cases, Experiment, Extra, Par, Scale, Study, pars, sizes, traced
+from provingground.study import (
+    SCALES,
+    Cases,
+    Experiment,
+    Extra,
+    Par,
+    Scale,
+    Study,
+    pars,
+    sizes,
+    traced,
+)
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
@@ -84,6 +96,7 @@ class Sweep:
     fixed: Mapping[str, Any]
     seeds: tuple[int, ...]
     table: Mapping[str, Par]  # every parameter and extra axis that may be set
+    given: frozenset[str] = frozenset()  # which the user set to something of their own
 
     @property
     def cells(self) -> int:
@@ -106,17 +119,20 @@ class Sweep:
             _, numbers, values = found[program]
             numbers.append(number)
             values.extend(getattr(config, name) for name in traced(config))
-        return [
+        groups = [
             Group(program, config, np.array(numbers), np.array(values).reshape(len(numbers), -1))
             for program, (config, numbers, values) in found.items()
         ]
+        for group in groups:
+            _must_be_finite(group)
+        return groups
 
     def _point(self, index: tuple[int, ...]) -> Point:
         settings: dict[str, Any] = dict(self.fixed)
         for axis, i in zip(self.axes, index, strict=True):
             settings |= axis.settings[i]
         if self.experiment.derive is not None:
-            settings |= self.experiment.derive(settings)
+            settings |= self._derived(settings)
         name, simulator = self.study.simulator(
             settings.pop("simulator", "") or self.experiment.simulator
         )
@@ -125,6 +141,48 @@ class Sweep:
         cfg = simulator.config(**{k: v for k, v in settings.items() if k in table})
         shape = tuple((n, getattr(cfg, n)) for n, p in table.items() if not p.traced)
         return Point(Program(name, precision, self.experiment.data, shape, sizes(cfg)), cfg)
+
+    def _derived(self, settings: dict[str, Any]) -> Mapping[str, Any]:
+        """The settings that the experiment derives, none of which the user may have set."""
+        assert self.experiment.derive is not None
+        derived = self.experiment.derive(settings)
+        for name in (n for n in derived if n in self.given):
+            read = _Read(settings)
+            self.experiment.derive(read)
+            others = [n for n in self.table if n in read.names and n not in derived]
+            raise InputError(
+                f"{name} cannot be set: {self.study.name}/{self.experiment.name} derives it from "
+                f"{' and '.join(others) or 'the other settings'}; set these"
+            )
+        return derived
+
+
+class _Read(dict[str, Any]):
+    """Settings that know which of them were looked at."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+
+def _must_be_finite(group: "Group") -> None:
+    """Refuses values that the precision of a program cannot hold."""
+    most = float(np.finfo(group.program.precision).max)
+    where = np.argwhere(np.abs(group.values) > most)
+    if len(where):
+        row, column = where[0]
+        p = pars(group.config)[traced(group.config)[column]]
+        allowed = f"numbers from {-most if p.low is None else p.low:.4g} to {most:.4g}"
+        precision = group.program.precision
+        raise p.wrong(float(group.values[row, column]), f"{allowed} in {precision}")
 
 
 # ------------------------------------------------------------------------------ planning
@@ -143,42 +201,30 @@ def plan(
 
     Everything is checked here, before any work: names, ranges, types and the number of cells.
     """
-    if scale == "quick" and experiment.paper_only:
-        raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
-    settings = experiment.settings(scale)
-    table = _all_pars(study, experiment, settings)
-    for name, given in settings.items():
-        if isinstance(given, Extra):
-            table[name] = Par(name, float, None, given.symbol, given.says)
-            settings[name] = given.values
+    settings, table = declared(study, experiment, scale)
+    own: set[str] = set()
     for name, given in (overrides or {}).items():
         if name not in table and name not in settings:
-            raise unknown("parameter", name, table)
-        given = given.tolist() if isinstance(given, np.ndarray) else given
+            raise unknown("parameter", name, (*table, *(n for n in settings if n not in table)))
+        given = _listed(given)
         if isinstance(settings.get(name), Cases):
-            given = _some_cases(name, settings[name], given)
-        elif _is_list(settings.get(name)) and not _is_list(given):
-            given = [given]  # an axis stays an axis, so that claims and figures find it
-        elif name in settings and settings[name] == given:
+            settings[name] = _some_cases(name, settings[name], given)
             continue
+        if name in settings and settings[name] == given:
+            continue
+        if name in settings and _is_list(settings[name]) and not _is_list(given):
+            given = [given]  # an axis stays an axis, so that claims and figures find it
         for axis in (a for a in settings.values() if isinstance(a, Cases)):
             if any(name in chosen for chosen in axis.settings.values()):
                 raise InputError(f"{name} is set by the cases of this experiment; choose a case")
         settings[name] = given
+        own.add(name)
 
-    for name, given in settings.items():
-        named = (
-            [n for s in given.settings.values() for n in s] if isinstance(given, Cases) else [name]
-        )
-        for n in named:
-            if n not in table and n not in RESERVED:
-                raise unknown("parameter", n, table)
-    count = experiment.seeds_at(scale) if seeds is None else seeds
+    chosen = seeds_of(experiment.seeds_at(scale) if seeds is None else seeds)
     lengths = [
         len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())
     ]
-    total = math.prod(lengths) * (len(count) if isinstance(count, Sequence) else int(count))
-    _check_total(total, yes)
+    _check_total(math.prod(lengths) * len(chosen), yes)
 
     axes, fixed = [], {}
     for name, given in settings.items():
@@ -188,15 +234,81 @@ def plan(
             axes.append(_numeric_axis(table[name], given))
         else:
             fixed[name] = table[name].check(given)
-    chosen = tuple(count) if isinstance(count, Sequence) else tuple(range(int(count)))
-    if not chosen:
-        raise InputError(f"seeds = {count} is not allowed: at least one seed is needed")
-    whole = all(isinstance(s, int) and 0 <= s < 2**31 for s in chosen)
-    if len(set(chosen)) < len(chosen) or not whole:
-        raise InputError(f"seeds = {count} is not allowed: different whole numbers from 0 to 2^31")
-    sweep = Sweep(study, experiment, scale, tuple(axes), fixed, chosen, table)
+    if experiment.refine is not None:
+        _must_be_in_order(axes, experiment.refine.axis)
+    sweep = Sweep(
+        study, experiment, scale, tuple(axes), fixed, tuple(chosen), table, frozenset(own)
+    )
     sweep._point((0,) * len(axes))
     return sweep
+
+
+def declared(
+    study: Study, experiment: Experiment, scale: Scale
+) -> tuple[dict[str, Any], dict[str, Par]]:
+    """What an experiment sets at a scale, and every parameter and axis that may be set."""
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    if scale == "quick" and experiment.paper_only:
+        raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
+    settings = experiment.settings(scale)
+    table = _all_pars(study, experiment, settings)
+    for name, given in settings.items():
+        if isinstance(given, Extra):
+            table[name] = Par(name, float, None, given.symbol, given.says)
+            given = given.values
+        settings[name] = list(given) if isinstance(given, range) else _listed(given)
+    for name, given in settings.items():
+        named = (
+            [n for s in given.settings.values() for n in s] if isinstance(given, Cases) else [name]
+        )
+        for n in named:
+            if n not in table and n not in RESERVED:
+                raise unknown("parameter", n, table)
+    return settings, table
+
+
+def seeds_of(given: Any) -> Sequence[int]:
+    """Seeds from their number or a list of them; long ranges are not listed."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if _is_whole(given):
+        if given < 1:
+            raise InputError(f"seeds = {given} is not allowed: at least one seed is needed")
+        _check_total(int(given), yes=True)
+        return range(int(given))
+    if not isinstance(given, (list, tuple, range)):
+        raise _wrong_seeds(given)
+    if not given:
+        raise InputError(f"seeds = {given} is not allowed: at least one seed is needed")
+    ends = (given[0], given[-1]) if isinstance(given, range) else given
+    if not all(_is_whole(s) and 0 <= s < 2**31 for s in ends):
+        raise _wrong_seeds(given)
+    if not isinstance(given, range) and len(set(given)) < len(given):
+        raise _wrong_seeds(given)
+    return given if isinstance(given, range) else [int(s) for s in given]
+
+
+def _wrong_seeds(given: Any) -> InputError:
+    return InputError(
+        f"seeds = {shortened(given)} is not allowed: their number, or a list of different whole "
+        "numbers from 0 to 2^31"
+    )
+
+
+def _is_whole(given: Any) -> bool:
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+
+
+def _must_be_in_order(axes: Sequence[Axis], name: str) -> None:
+    """Refuses an axis along which no bisection can go."""
+    for axis in (a for a in axes if a.name == name):
+        labels = list(axis.labels)
+        if labels not in (sorted(labels), sorted(labels, reverse=True)):
+            raise InputError(
+                f"{name} = {shortened(labels)} is not allowed: this experiment looks for a "
+                "crossing along it, so its values have to be in order"
+            )
 
 
 def _all_pars(study: Study, experiment: Experiment, settings: Mapping[str, Any]) -> dict[str, Par]:
@@ -211,10 +323,15 @@ def _all_pars(study: Study, experiment: Experiment, settings: Mapping[str, Any])
     return table
 
 
+def _listed(given: Any) -> Any:
+    """Arrays and tuples as lists, and everything else as it is; a range may be too long."""
+    if hasattr(given, "__array__"):
+        return np.asarray(given).tolist()
+    return list(given) if isinstance(given, tuple) and not isinstance(given, Cases) else given
+
+
 def _is_list(given: Any) -> bool:
-    return isinstance(given, (list, tuple, range)) or (
-        isinstance(given, np.ndarray) and given.ndim > 0
-    )
+    return isinstance(given, (list, range))
 
 
 def _sized(given: Any) -> Any:
@@ -222,57 +339,105 @@ def _sized(given: Any) -> Any:
 
 
 def _some_cases(name: str, axis: Cases, given: Any) -> Cases:
-    wanted = [given] if isinstance(given, str) else list(given)
+    wanted = given if isinstance(given, list) else [given]
     for label in wanted:
-        if label not in axis.settings:
-            raise unknown(f"case of {name}", str(label), axis.settings)
+        if not isinstance(label, str) or label not in axis.settings:
+            raise unknown(f"case of {name}", label, axis.settings)
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise InputError(f"{name} = {shortened(wanted)} is not allowed: different cases of it")
     return Cases({label: axis.settings[label] for label in wanted})
 
 
 def _numeric_axis(p: Par, given: Any) -> Axis:
-    values = [p.check(v.item() if isinstance(v, np.generic) else v) for v in given]
+    values = [p.check(v) for v in given]
     if not values:
         raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
     if len(set(values)) < len(values):
-        raise InputError(f"{p.name} lists a value twice: {values}")
+        raise InputError(f"{p.name} lists a value twice: {shortened(values)}")
     return Axis(p.name, values, [{p.name: v} for v in values])
 
 
 def _check_total(total: int, yes: bool) -> None:
     if total > REFUSE_ABOVE:
-        raise InputError(f"{total:.3g} cells are more than the {REFUSE_ABOVE:.0e} allowed")
+        many = f"{min(total, 10**100):.3g}"
+        raise InputError(f"{many} cells are more than the {REFUSE_ABOVE:.0e} allowed")
     if total > ASK_ABOVE and not yes:
         raise InputError(f"{total:.3g} cells: say yes (--yes, or yes=True) to run that many")
+
+
+# ------------------------------------------------------------------------------- parsing
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def parse_settings(
+    texts: Sequence[str],
+    settings: Mapping[str, Any],
+    table: Mapping[str, Par],
+    *,
+    yes: bool = False,
+) -> dict[str, Any]:
+    """Reads `name=values`; see `parse_values`. Labels of cases are taken as they are."""
+    found: dict[str, Any] = {}
+    cases = [n for n, given in settings.items() if isinstance(given, Cases)]
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise InputError(f"--set {shortened(text)} is not understood: write NAME=VALUES")
+        if name not in table and name not in cases:
+            raise unknown("parameter", name, (*table, *cases))
+        if name in found:
+            raise InputError(f"{name} is set twice; for several values write {name}=v1,v2,...")
+        found[name] = values.split(",") if name in cases else parse_values(table[name], values, yes)
+    return found
 
 
 def parse_values(p: Par, text: str, yes: bool = False) -> Any:
     """Reads `v`, `v1,v2,...`, `lo:hi:n` (even spacing) or `lo:hi:nlog` (even in the logarithm)."""
     if ":" not in text:
-        values = [_parse_one(p, t) for t in text.split(",") if t.strip()]
-        if not values:
+        parts = [part.strip() for part in text.split(",")]
+        if not any(parts):
             raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
-        return values if "," in text else values[0]
+        _check_total(len(parts), yes)
+        values = [_parse_one(p, part) for part in (parts if parts[-1] else parts[:-1])]
+        return values if len(parts) > 1 else values[0]
     try:
-        low, high, count = text.split(":")
+        low, high, count = (part.strip() for part in text.split(":"))
         log = count.endswith("log")
-        n = int(count.removesuffix("log"))
-        ends = float(low), float(high)
+        n = _number(int, count.removesuffix("log"))
+        ends = _number(float, low), _number(float, high)
+        if not all(isinstance(x, (int, float)) for x in (n, *ends)):
+            raise ValueError
     except ValueError:
         raise InputError(
-            f"{p.name}={text} is not understood: write v, v1,v2,..., lo:hi:n or lo:hi:nlog"
+            f"{p.name}={shortened(text)[1:-1]} is not understood: write v, v1,v2,..., lo:hi:n or "
+            f"lo:hi:nlog, where {p.name} takes {p.allowed}"
         ) from None
     _check_total(n, yes)
     for end in ends:
         p.check(end if p.type is float or not math.isfinite(end) else round(end))
     if n < 1 or (log and min(ends) <= 0):
         raise InputError(f"{p.name}={text} needs n >= 1, and positive ends for log spacing")
-    spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)
-    return list(dict.fromkeys(round(v) if p.type is int else float(v) for v in spaced))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)
+    return list(
+        dict.fromkeys(p.check(round(v) if p.type is int else float(v)) for v in spaced.tolist())
+    )
 
 
 def _parse_one(p: Par, text: str) -> Any:
-    text = text.strip()
     if p.type is bool:
         truth = {"true": True, "false": False, "1": True, "0": False}
         return p.check(truth.get(text.lower(), text))
-    return p.check(text)
+    return p.check(text if p.type is str else _number(p.type, text))
+
+
+def _number(kind: type, text: str) -> Any:
+    """A number as people write it; the text itself where it is none.
+
+    Python would also read underscores, digits of any alphabet, and names.
+    """
+    pattern = _WHOLE if kind is int else _NUMBER
+    return kind(text) if len(text) <= 400 and pattern.fullmatch(text) else text

@@ -12,20 +12,20 @@ import re
 import sys
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr
 from numpy.typing import NDArray
 
 from provingground import reachable
 from provingground.errors import InputError, RunError
 from provingground.keys import seed_key
 from provingground.lanes import LaneMode, lanes_run
+from provingground.machine import equations, must_fit
 from provingground.reachable import Unknowable
 from provingground.study import Study, traced
 
@@ -219,18 +219,19 @@ def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> st
     # Products are in full precision in all programs when they run, so their text need not say it.
     with running("", program.precision), jax.default_matmul_precision("default"):
         traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+        must_fit(traced.jaxpr, f"{study.name} with {dict(program.shape) | dict(program.sizes)}")
         text = traced.lower(lowering_platforms=("cpu",)).as_text().partition("\n")[2]
     if "callback" in text:
-        text += " ".join(_of_callbacks(study, traced.jaxpr.jaxpr))
+        text += " ".join(_of_callbacks(study, traced.jaxpr))
     return text
 
 
-def _of_callbacks(study: Study, jaxpr: Jaxpr) -> Iterator[str]:
+def _of_callbacks(study: Study, jaxpr: Any) -> Iterator[str]:
     """The code of functions that a program calls back into Python, which is not in its text.
 
     They are taken to be pure, as jax asks of them.
     """
-    for equation in jaxpr.eqns:
+    for equation in equations(jaxpr):
         if equation.primitive.name in ("pure_callback", "io_callback"):
             try:
                 yield reachable.digest(equation.params["callback"], pure=False)
@@ -238,18 +239,6 @@ def _of_callbacks(study: Study, jaxpr: Jaxpr) -> Iterator[str]:
                 raise InputError(
                     f"a function that {study.name} calls back from a program has no identity: {why}"
                 ) from None
-        for inner in _inside(equation.params.values()):
-            yield from _of_callbacks(study, inner)
-
-
-def _inside(params: Iterable[Any]) -> Iterator[Jaxpr]:
-    for value in params:
-        if isinstance(value, ClosedJaxpr):
-            yield value.jaxpr
-        elif isinstance(value, Jaxpr):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _inside(value)
 
 
 # ------------------------------------------------------------ what is read while it is traced

@@ -1,16 +1,21 @@
 """The machine: its cores, devices and memory, and what is worth recording of it."""
 
+import math
 import os
 import platform
 import threading
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from provingground import __version__
+from provingground.errors import InputError
+
+LARGEST_ARRAY = 2**50  # bytes, of which no machine has so many
 
 
 class Machine(NamedTuple):
@@ -56,6 +61,28 @@ def free_memory() -> float:
         return stats["bytes_limit"] - stats["bytes_in_use"]
     available = _proc("meminfo", "MemAvailable")
     return float(available.split()[0]) * 1024 / cores() if available else float("inf")
+
+
+def must_fit(jaxpr: Any, what: str) -> None:
+    """Refuses a program with an array that no machine can hold: the compiler would abort."""
+    for equation in equations(jaxpr):
+        for made in equation.outvars:
+            shape = getattr(made.aval, "shape", ())
+            size = math.prod(shape) * getattr(getattr(made.aval, "dtype", None), "itemsize", 4)
+            if size > LARGEST_ARRAY:
+                raise InputError(
+                    f"{what} needs an array of shape {shape}, which takes {size / 2**30:.2g} GiB"
+                )
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """All that a program computes, step by step, inside of its loops too."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        params = list(equation.params.values())
+        for inner in jax.tree.leaves(params, is_leaf=lambda p: hasattr(p, "eqns")):
+            if hasattr(getattr(inner, "jaxpr", inner), "eqns"):
+                yield from equations(inner)
 
 
 def _proc(file: str, name: str) -> str:

@@ -42,6 +42,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, offset_copy
 from scipy.special import stdtrit
 
+from provingground import files
 from provingground.errors import InputError, unknown
 
 SINGLE, DOUBLE = 3.5, 7.0  # one and two printed columns, inches
@@ -175,22 +176,28 @@ def finish(fig: Figure) -> Figure:
     return fig
 
 
-@_styled
 def save(fig: Figure, path: str | Path) -> Path:
     """Writes a .png (below 300 kB), .svg or .pdf; equal figures give equal bytes."""
-    path, image = Path(path), io.BytesIO()
-    meta = {".png": ["Software"], ".svg": ["Date"], ".pdf": ["CreationDate", "Creator", "Producer"]}
-    if path.suffix not in meta:
-        raise unknown("image format", path.suffix, meta)
-    finish(fig)
-    kind: dict[str, Any] = dict(format=path.suffix[1:], metadata=dict.fromkeys(meta[path.suffix]))
-    for dpi in (220, 160, 110, 75, 50):
-        image = io.BytesIO()
-        fig.savefig(image, dpi=dpi, **kind)
-        if path.suffix != ".png" or image.tell() < 300_000:
-            break
-    path.write_bytes(image.getvalue())
+    path = Path(path)
+    files.write(path.resolve(), image(fig, path.suffix))
     return path
+
+
+@_styled
+def image(fig: Figure, suffix: str) -> bytes:
+    """The file that `save` writes, by its ending."""
+    meta = {".png": ["Software"], ".svg": ["Date"], ".pdf": ["CreationDate", "Creator", "Producer"]}
+    if suffix not in meta:
+        raise unknown("image format", suffix, meta)
+    finish(fig)
+    kind: dict[str, Any] = dict(format=suffix[1:], metadata=dict.fromkeys(meta[suffix]))
+    made = io.BytesIO()
+    for dpi in (220, 160, 110, 75, 50):
+        made = io.BytesIO()
+        fig.savefig(made, dpi=dpi, **kind)
+        if suffix != ".png" or made.tell() < 300_000:
+            break
+    return made.getvalue()
 
 
 # --------------------------------------------------------------------------- words and numbers

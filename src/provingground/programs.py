@@ -16,6 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from provingground import identity
+from provingground.errors import RunError
 from provingground.grid import Point, Program
 from provingground.identity import Identity, typed
 from provingground.keys import seed_key
@@ -156,7 +157,11 @@ class Programs:
                 known += [compiled, 0 if needed is None else needed.temp_size_in_bytes]
             if len(known) == 2:  # it did not fit yet
                 if known[1] > MEMORY_SHARE * free_memory():
-                    raise MemoryError("RESOURCE_EXHAUSTED: the lanes do not fit into memory")
+                    raise MemoryError(
+                        f"RESOURCE_EXHAUSTED: {lanes.points * len(lanes.seeds)} trainings at once "
+                        f"need {known[1] / 2**30:.3g} GiB, of {free_memory() / 2**30:.3g} GiB that "
+                        "are free for a call"
+                    )
                 known.append("fits")
             self.memory[program] = known[1]
             return known[0]
@@ -185,7 +190,7 @@ class Programs:
 
                 def of_point(cfg: Any, exists: Any) -> Any:
                     with lane_exists(exists):
-                        return simulate(cfg, key, *rest)
+                        return _probes(self.study, program, simulate(cfg, key, *rest))
 
                 return jax.vmap(of_point)(configs, exists)
 
@@ -241,4 +246,33 @@ def run(study: Study, program: Program, config: Any, seed: int, data: Any) -> di
             found = simulator.simulate(config, key, *rest)
         else:
             found = jax.jit(simulator.simulate)(typed(config, program.precision), key, *rest)
+    found = _probes(study, program, found)
     return {n: np.asarray(getattr(found, n)) for n in probe_dims(simulator.probes)}
+
+
+def _probes(study: Study, program: Program, found: Any) -> Any:
+    """What a training returned, if it is what the simulator declares."""
+    simulator = study.simulators[program.simulator]
+    who = f"the simulator '{program.simulator}' of {study.name}"
+    sizes: dict[str, tuple[int, str]] = {}
+    for name, dims in probe_dims(simulator.probes).items():
+        if not hasattr(found, name):
+            raise RunError(
+                f"{who} returns {type(found).__name__}, not its {simulator.probes.__name__}: "
+                f"there is no probe '{name}'"
+            )
+        shape = np.shape(getattr(found, name))
+        declared = f"({', '.join(dims)})"
+        if len(shape) != len(dims):
+            raise RunError(
+                f"{who} returns the probe '{name}' with the shape {shape}; it is declared with "
+                f"the dims {declared}"
+            )
+        for dim, size in zip(dims, shape, strict=True):
+            known, other = sizes.setdefault(dim, (size, name))
+            if known != size:
+                raise RunError(
+                    f"{who} returns the probe '{name}' of dims {declared} with the shape {shape}: "
+                    f"{dim} is {size} there and {known} in '{other}'"
+                )
+    return found

@@ -11,18 +11,22 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import xarray as xr
 from jaxtyping import Array, Bool
 from scipy.special import stdtrit
 
-from provingground.errors import InputError, unknown
+from provingground.errors import InputError, shortened, unknown
 
+LARGEST_WHOLE = 2**31 - 1  # what whole numbers of a program can hold
+NUMPY = (np.generic, np.ndarray)
 Scale = Literal["quick", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 T = TypeVar("T")
 
 # --------------------------------------------------------------------------- parameters
@@ -67,25 +71,29 @@ class Par:
 
     def check(self, given: Any) -> Any:
         """`given` as this parameter's type, or an `InputError` that says what is allowed."""
-        try:
-            known = given if self.type in (bool, str) else self.type(given)
-        except (TypeError, ValueError, OverflowError):
-            raise self._wrong(given) from None
+        known = given.item() if isinstance(given, NUMPY) and given.size == 1 else given
+        if self.type is float and isinstance(known, int) and not isinstance(known, bool):
+            known = float(known) if abs(known) < 2**1000 else math.inf
+        elif self.type is int and isinstance(known, float) and known.is_integer():
+            known = int(known)
+        if not isinstance(known, self.type) or (self.type is not bool and isinstance(known, bool)):
+            raise self.wrong(given)
+        if self.type is int and abs(known) > LARGEST_WHOLE:
+            raise self.wrong(given, f"whole numbers of at most {LARGEST_WHOLE}")
         if (
-            not isinstance(known, self.type)
-            or (self.type is int and (isinstance(given, bool) or known != float(given)))
-            or (self.type is float and not math.isfinite(known))
+            (self.type is float and not math.isfinite(known))
             or (self.low is not None and known < self.low)
             or (self.high is not None and known > self.high)
             or (self.choices is not None and known not in self.choices)
         ):
-            raise self._wrong(given)
+            raise self.wrong(given)
         return known
 
-    def _wrong(self, given: Any) -> InputError:
+    def wrong(self, given: Any, allowed: str = "") -> InputError:
+        """The error that says that a value is not allowed, and what is."""
         return InputError(
-            f"{self.name} = {given!r} is not allowed: {self.name} ({self.says}) takes "
-            f"{self.allowed}."
+            f"{self.name} = {shortened(given)} is not allowed: {self.name} ({self.says}) takes "
+            f"{allowed or self.allowed}."
         )
 
 

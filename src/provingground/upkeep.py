@@ -2,7 +2,9 @@
 
 import json
 import keyword
+import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
@@ -13,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import identity, programs
-from provingground.errors import InputError
+from provingground.errors import InputError, RunError
 from provingground.grid import Point, Program
 from provingground.identity import Identity
 from provingground.store import Chunk, Store
@@ -140,20 +142,30 @@ def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
 def difference(a: Path, b: Path) -> list[str]:
     """What changed from one saved Dataset (.nc) or verdict record (.json) to another."""
     for path in (a, b):
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        if not there:
             raise InputError(f"no such file: {path}")
     if a.suffix != b.suffix or a.suffix not in (".nc", ".json"):
         raise InputError(f"diff compares two .nc or two .json files, not {a.name} and {b.name}")
     if a.suffix == ".json":
         return _record_difference(_json(a), _json(b))
-    return _dataset_difference(_dataset(a), _dataset(b))
+    first, second = _dataset(a), _dataset(b)
+    try:
+        return _dataset_difference(first, second)
+    except (ValueError, TypeError, KeyError) as error:  # such as labels that occur twice
+        raise InputError(f"{a} and {b} cannot be compared: {error}") from None
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_text(encoding="utf-8"))
         return {"/".join((v["study"], v["experiment"], v["claim"])): v for v in record["verdicts"]}
-    except (ValueError, KeyError, TypeError):
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path} is not a record of verdicts") from None
 
 
@@ -232,14 +244,30 @@ def scaffold(name: str, folder: Path) -> Path:
         raise InputError(f"there is a study '{name}' already")
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or name == "provingground":
         raise InputError(f"'{name}' is no name for a study: Python has taken it")
-    home = folder.expanduser() / name
-    if home.exists():
-        raise InputError(f"{home} exists already; nothing was written")
+    try:
+        home = folder.expanduser() / name
+        if os.path.lexists(home):
+            raise InputError(f"{home} exists already; nothing was written")
+        home.mkdir(parents=True)
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"no study can be made in {folder}: {why}") from None
+    try:
+        return _copy_skeleton(home, name)
+    except OSError as error:
+        shutil.rmtree(home, ignore_errors=True)
+        raise RunError(f"cannot write {home}: {error.strerror}; nothing is left there") from error
+
+
+def _copy_skeleton(home: Path, name: str) -> Path:
+    from provingground.studies import SKELETON
+
     package = home / name
-    package.mkdir(parents=True)
-    (home / "pyproject.toml").write_text(PROJECT.format(name=name))
+    package.mkdir()
+    (home / "pyproject.toml").write_text(PROJECT.format(name=name), encoding="utf-8")
     for source in files("provingground.studies").joinpath(SKELETON).iterdir():
         if source.name.endswith((".py", ".md")):
             text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')
-            (package / source.name).write_text(text.replace(f"`{SKELETON}`", f"`{name}`"))
+            text = text.replace(f"`{SKELETON}`", f"`{name}`")
+            (package / source.name).write_text(text, encoding="utf-8")
     return package

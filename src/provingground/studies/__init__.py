@@ -23,7 +23,7 @@ class _Callable(ModuleType):
     """This package shares its name with `pg.studies()`, so it answers that call itself."""
 
     def __call__(self) -> dict[str, Any]:
-        from provingground.api import studies
+        from provingground.registry import studies
 
         return studies()
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -76,6 +77,7 @@ STUDY = Study(
 """
 MYLIB = """
 from pathlib import Path
+from typing import Any
 PATH = Path(__file__).with_name("rate.txt")
 def scaled(x):
     return x * {factor}
@@ -185,7 +187,7 @@ def test_a_patched_function_of_the_project_does_not_poison_the_store(tmp_path, m
     from provingground.studies.toy import model
 
     store, fresh = tmp_path / "store", tmp_path / "fresh"
-    small = dict(samples=[30], noise=[1.0], steps=20)
+    small: dict[str, Any] = dict(samples=[30], noise=[1.0], steps=20)
     clean = pg.run("toy/risk", store=store, seeds=2, **small)
     draw = model.normal
     monkeypatch.setattr(model, "normal", lambda key, shape: jnp.sign(draw(key, shape)))
@@ -202,7 +204,7 @@ def test_a_patched_function_of_the_project_does_not_poison_the_store(tmp_path, m
 
 
 def test_a_patched_function_of_an_installed_package_is_noticed(tmp_path, monkeypatch):
-    small = dict(samples=[30], noise=[1.0], steps=20, seeds=2)
+    small: dict[str, Any] = dict(samples=[30], noise=[1.0], steps=20, seeds=2)
     clean = pg.run("toy/risk", store=tmp_path, **small)
     draw = jax.random.normal
     monkeypatch.setattr(jax.random, "normal", lambda *args: 2 * draw(*args))
