@@ -24,7 +24,6 @@ from provingground import __version__
 from provingground.errors import InputError, RunError, Terminated, stop
 
 if TYPE_CHECKING:
-    from provingground.store import Store
     from provingground.study import Verdict
 
 
@@ -199,6 +198,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     if job.forecast().seconds is None:
         _say("timing one call of each program ...")
     forecast = job.forecast(measure=True)
+    job.store.tell()
     out.print(
         f"\n{forecast.cells} cells, {forecast.stored} stored; {forecast.programs} programs to "
         f"compile, {forecast.lanes} lanes at once on {job.where}; about "
@@ -284,7 +284,6 @@ def run(
     start = time.perf_counter()
     with _workers(workers, scheduler, dashboard) as executor:
         ds = api.finish(job, executor=executor)
-    _report_quarantine(job.store)
     _say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
     if ds.attrs["diverged"]:
         _say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
@@ -319,17 +318,18 @@ def check(
     from provingground import api
     from provingground.atlas.records import verdict_record
     from provingground.machine import here
+    from provingground.store import Store
 
     api.enough_seeds(seeds)
     _can_write(save)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
+    kept = Store() if store is None else Store(store)
     start = time.perf_counter()
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
         for owner, experiment in chosen:
-            job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, store, False)
+            job = _job(f"{owner.name}/{experiment.name}", scale, set_, seeds, lanes, kept, False)
             ds = api.finish(job, executor=executor)
-            _report_quarantine(job.store)
             verdicts += api.verdicts(owner, experiment, ds)
             provenance[f"{owner.name}/{experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
@@ -389,12 +389,17 @@ def report(
     from provingground import api
     from provingground.atlas.render import Entry
     from provingground.atlas.render import report as render
+    from provingground.errors import StoreError
+    from provingground.store import Store
 
     _can_write(out)
+    kept = Store() if store is None else Store(store)
     entries, left_out = [], []
     for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
-            ds = api.load(owner, experiment.name, scale=scale, store=store)  # pyright: ignore
+            ds = api.load(owner, experiment.name, scale=scale, store=kept)  # pyright: ignore
+        except StoreError:
+            raise
         except RunError:
             left_out.append(f"{owner.name}/{experiment.name}")
             continue
@@ -424,21 +429,63 @@ def verify(
         typer.Option("--adopt", help="Rerun a few stale cells and keep all if they agree."),
     ] = False,
 ) -> None:
-    """Check every file of the store; after an upgrade, adopt results that still agree."""
-    from provingground import api, upkeep
+    """Check every file of the store; after an upgrade, adopt results that still agree.
+
+    Exit code 3 when anything is wrong.
+    """
+    from provingground import api, inspection, upkeep
+    from provingground.errors import printable
     from provingground.store import Store
 
     kept = Store() if store is None else Store(store)
-    names = studies or [s for s in (*api.studies(), "toy") if (kept.path / s).is_dir()]
-    for name in names:
-        state = upkeep.verify(api.study(name), kept, adopt=adopt)
+    if not kept.exists():
+        raise InputError(f"there is no store at {kept.path}")
+    problems = [*map(str, inspection.foreign(kept)), *map(str, inspection.damaged_notes(kept))]
+    for name in studies or inspection.studies(kept):
+        try:
+            owner = api.study(name)
+        except InputError:
+            if studies:
+                raise
+            chunks = [len(chunk.cells) for chunk in kept.chunks(name)]
+            kept.set_aside()
+            typer.echo(f"{name}: {len(chunks)} files, {sum(chunks)} cells, of a study not known")
+            continue
+        state = upkeep.verify(owner, kept, adopt=adopt)
+        problems += state.problems
         typer.echo(
             f"{name}: {state.chunks} files, {state.cells} cells, {state.stale} stale"
             + (f", {state.adopted} adopted, {state.refused} differ" if adopt else "")
         )
-    _report_quarantine(kept)
-    if kept.quarantined:
+        for remark in state.remarks:
+            typer.echo(printable(remark))
+    if left := inspection.leftovers(kept):
+        typer.echo(f"{left} files of processes that are no more; the next run removes them")
+    for problem in problems:
+        _say(f"proving: {printable(problem)}")
+    if problems or kept.said:
         raise typer.Exit(3)
+
+
+@app.command()
+def upgrade(store: StoreOption = None) -> None:
+    """Make a store of version 0.1.0, every file of which is sound, one of this version."""
+    from provingground import inspection
+    from provingground.errors import printable
+    from provingground.store import OLD_FOLDERS, Store
+
+    kept = Store() if store is None else Store(store)
+    found = inspection.upgrade(kept)
+    for one in found:
+        _say(f"proving: {printable(one)}")
+    if found:
+        raise RunError(
+            f"{len(found)} files of {kept.path} are not of a store, or damaged; nothing was "
+            "changed. Move them away and try again."
+        )
+    typer.echo(f"{kept.path} is a store of this version")
+    if old := [name for name in OLD_FOLDERS if (kept.path / name).is_dir()]:
+        typer.echo(f"not used any more, and may be deleted by hand: {', '.join(old)}")
 
 
 @app.command()
@@ -626,11 +673,6 @@ def _console() -> Any:
 
 def _say(text: str) -> None:
     typer.echo(text, err=True)
-
-
-def _report_quarantine(store: "Store") -> None:
-    for line in store.quarantined:
-        _say(f"quarantined {line}")
 
 
 def _stop(number: int, frame: Any) -> None:

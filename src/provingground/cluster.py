@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from provingground import grid, programs
+from provingground.chunk import Ids
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
 from provingground.machine import Machine, here
-from provingground.store import Ids, Store
+from provingground.store import Store
 
 if TYPE_CHECKING:
     from provingground.engine import Block, Finished, Job
@@ -135,7 +136,7 @@ def can_be_found(job: "Job") -> None:
         )
 
 
-def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, claim: str) -> str:
+def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, lock: str) -> str:
     """What a worker needs to know to compute some blocks of a job."""
     sweep = job.sweep
     program = job.groups[blocks[0].group].program
@@ -153,7 +154,7 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, fingerprint: str, c
             "fingerprint": fingerprint,
             "sources": programs.fingerprint_name(job.study, program),
             "store": str(job.store.path.resolve()),
-            "claim": [claim, job.store.claims.holder(claim)],
+            "lock": [lock, job.store.locks.holder(lock)],
         }
     )
 
@@ -172,10 +173,10 @@ def work(text: str) -> "Finished":
     from provingground.engine import Block
 
     order = json.loads(text)
-    claim, holder = order["claim"]
+    lock, holder = order["lock"]
     store = Store(Path(order["store"]))
     store.must_stay()
-    shared = bool(holder) and store.claims.holder(claim) == holder
+    shared = bool(holder) and store.locks.holder(lock) == holder
     job = _job(
         order["studies"],
         json.dumps([order["plan"], order["settings"], order["seeds"]]),

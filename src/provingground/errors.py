@@ -1,5 +1,8 @@
-"""The two ways a request can end badly, the nearest valid name, and being asked to stop."""
+"""The two ways a request can end badly, the nearest valid name, what is said on stderr, and being
+asked to stop."""
 
+import contextlib
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NoReturn
@@ -11,6 +14,21 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """Work that was asked for could not be finished. Finished work is kept; exit code 3."""
+
+
+class StoreError(RunError):
+    """A store that cannot be read or written, or that contradicts itself."""
+
+
+def printable(text: object) -> str:
+    """A text of which nothing acts on a terminal, such as the name of a stranger's file."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def say(text: str) -> None:
+    """Tells the user something on stderr; where there is none, nobody."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"proving: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> InputError:

@@ -9,7 +9,6 @@ import inspect
 import sys
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -91,7 +90,6 @@ class Programs:
     data: Any
     data_digest: str
     mode: LaneMode
-    folder: Path  # of compiled programs
     memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
 
     def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
@@ -165,7 +163,7 @@ class Programs:
             return known[0]
 
     def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
-        keep_compiled_programs(self.folder)
+        keep_compiled_programs()
         with (
             grid.precision_of(program.precision),
             jax.default_matmul_precision("highest"),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from provingground.chunk import Chunk
 from provingground.engine import Job
-from provingground.errors import RunError
+from provingground.errors import StoreError
 from provingground.programs import probe_dims
-from provingground.store import Chunk
 
 
 def dataset(job: Job) -> xr.Dataset:
@@ -25,33 +25,36 @@ def dataset(job: Job) -> xr.Dataset:
     ids = job.ids.ravel()
     index = job.store.look(sweep.study.name)
     wanted = np.repeat(job.wanted, len(sweep.seeds))
-    file, row = index.where(ids)
+    file, row = job.store.where(sweep.study.name, ids)
     file[~wanted] = -1  # what another experiment left there does not count
     names = {g.program.simulator for g in job.groups}
     dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
+    places, chunks = [], []
+    by_file = np.argsort(file, kind="stable")[np.count_nonzero(file < 0) :]
+    for at in np.split(by_file, np.flatnonzero(np.diff(file[by_file])) + 1) if len(by_file) else ():
+        chunk = job.store.read(sweep.study.name, index.files[file[at[0]]], dims)
+        if chunk is None:  # damaged or set aside since
+            continue
+        if wrong := misfit(chunk, dims):
+            job.store.forget(chunk.path, wrong)
+            continue
+        if chunks and (name := _other_shape(chunks[0], chunk, dims)):
+            raise StoreError(
+                f"{name} has another shape in {chunk.path} than in {chunks[0].path}; "
+                "move the one that is wrong away"
+            )
+        places.append(at)
+        chunks.append(chunk)
+    about = [chunk.about for chunk in chunks]
     found = np.zeros(len(ids), bool)
-    about = []
     flat: dict[str, np.ndarray] = {}
-    for number in np.unique(file[file >= 0]):
-        at = np.flatnonzero(file == number)
-        chunk = job.store.read(sweep.study.name, index.files[number])
-        if chunk is None:  # set aside since
-            continue
-        if wrong := _misfit(chunk, dims):
-            job.store.quarantine(chunk.path, wrong)
-            continue
-        about.append(chunk.about)
+    if chunks:
+        at = np.concatenate(places)
         found[at] = True
         for name in dims:
-            values = chunk.probes[name][row[at]]
-            if name not in flat:
-                flat[name] = np.zeros((len(ids), *values.shape[1:]), values.dtype)
-            if flat[name].shape[1:] != values.shape[1:]:
-                raise RunError(
-                    f"{name} has another shape in {chunk.path} than in the files before it; "
-                    "remove the one that is wrong"
-                )
-            flat[name] = flat[name].astype(np.result_type(flat[name], values), copy=False)
+            some = [c.probes[name][row[r]] for c, r in zip(chunks, places, strict=True)]
+            values = np.concatenate(some)
+            flat[name] = np.zeros((len(ids), *values.shape[1:]), values.dtype)
             flat[name][at] = values
     if not found.all():
         for name, values in flat.items():
@@ -92,13 +95,20 @@ def dataset(job: Job) -> xr.Dataset:
     return ds
 
 
-def _misfit(chunk: Chunk, dims: Mapping[str, Any]) -> str:
+def misfit(chunk: Chunk, dims: Mapping[str, tuple[str, ...]]) -> str:
     """What is wrong with a file that has not the probes of the study."""
     for name, axes in dims.items():
-        probe = chunk.probes.get(name, np.array("none"))
-        if probe.dtype.kind not in "fi" or probe.ndim != 1 + len(axes):
+        if name not in chunk.probes:
+            return f"it lacks the probe {name}"
+        if chunk.probes[name].ndim != 1 + len(axes):
             return f"{name} is not the probe that it should be"
     return ""
+
+
+def _other_shape(a: Chunk, b: Chunk, dims: Mapping[str, Any]) -> str:
+    """The first probe that has another shape in one file than in another."""
+    differ = (n for n in dims if a.probes[n].shape[1:] != b.probes[n].shape[1:])
+    return next(differ, "")
 
 
 def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
@@ -128,9 +138,8 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
 def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:
     """Where the cells came from: joined, since they may come from several runs."""
     keys = ("version", "jax", "numpy", "device", "devices", "backend", "lanes", "fingerprint")
-    joined = {
-        key: ", ".join(sorted({n for a in about for n in str(a.get(key, "?")).split(", ")}))
-        for key in keys
-    }
-    seconds = [s for a in about if isinstance(s := a.get("seconds"), (int, float))]
-    return {**joined, "seconds": math.fsum(seconds)}
+    joined = {}
+    for key in keys:
+        told = {a.get(key, "?") for a in about}
+        joined[key] = ", ".join(sorted({name for text in told for name in text.split(", ")}))
+    return {**joined, "seconds": math.fsum(a.get("seconds", 0) for a in about)}
