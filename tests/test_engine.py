@@ -264,18 +264,19 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     monkeypatch.setattr(engine, "PARTS", 1)
     job = api.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
-    cells = job.cells(block)
-    content, size, seconds, _ = job.chunk([block, block], np.tile(cells, 2), "known")
+    cells = np.array([f"{n:032x}" for n in range(18)], "S32")
+    content, size, seconds, _ = job.chunk([block, block], cells, "known")
     assert size == len(content)
     chunk = store.read("tiny", store.put_packed("tiny", content).name)
     assert chunk is not None
     numbers = sum(array.nbytes for array in chunk.probes.values())
     assert size < numbers + 32 * 18 + 4 * 18 + 2500
-    assert chunk.cells.tolist() == [*cells, *cells]
+    assert chunk.cells.tolist() == cells.tolist()
     point = next(job.sweep.points())
     assert chunk.about["program"] == json.loads(json.dumps(point.program._asdict()))
     assert chunk.about["fingerprint"] == "known"
     assert (chunk.about["lanes"], chunk.about["devices"]) == ("9", "1")
+    assert chunk.about["layout"] == f"{block.wide} x {block.deep}"
     assert 0 < seconds == pytest.approx(chunk.about["seconds"], abs=1e-6)
     rates = chunk.probes["config_rate"].reshape(2, 3, 3)
     seeds = chunk.probes["config_seed"].reshape(2, 3, 3)

@@ -64,7 +64,7 @@ def test_verify_sets_broken_files_aside(store):
     bad.write_bytes(content)
     fresh = Store(store.path)
     assert verify(TOY, fresh) == State(1, 4, 0, 0, 0)
-    assert bad.name in fresh.quarantined[0]
+    assert f"quarantined toy/{bad.name}" in fresh.said[0]
 
 
 def test_results_of_another_program_are_stale(store):
