@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,10 +50,8 @@ class Sound(NamedTuple):
     about: dict[str, Any]
     file: netcdf.File
 
-    def chunk(self, path: Path, probes: Iterable[str] | None = None) -> Chunk:
-        """All of it, or some of its probes."""
-        there = self.file.variables
-        names = [n for n in (there if probes is None else probes) if n in there and n != "cell_id"]
+    def chunk(self, path: Path) -> Chunk:
+        names = [name for name in self.file.variables if name != "cell_id"]
         return Chunk(path, self.cells, {n: self.file.array(n) for n in names}, self.about)
 
 
@@ -77,7 +75,7 @@ def unpacked(content: bytes) -> Sound:
     """What a chunk says. A ValueError on whatever is not one."""
     file = netcdf.read(content, "about")
     place = file.variables.get("cell_id")
-    if place is None or place.kind != "S1" or place.dims != ("cell", "letter"):
+    if place is None or place.kind.kind != "S" or place.dims != ("cell", "letter"):
         raise ValueError("its cells have no identities")
     letters = content[place.begin : place.end]
     count = place.shape[0]
@@ -88,7 +86,7 @@ def unpacked(content: bytes) -> Sound:
     for name, variable in file.variables.items():
         if variable.dims[:1] != ("cell",):
             raise ValueError(f"{printable(name)} is not of its cells")
-        if variable.kind == "S1" and variable is not place:
+        if variable.kind.kind == "S" and variable is not place:
             raise ValueError(f"{printable(name)} holds no numbers")
     if len(file.text) > LARGEST_RECORD:
         raise ValueError("its record is too long")
@@ -98,14 +96,17 @@ def unpacked(content: bytes) -> Sound:
     return Sound(np.frombuffer(letters, ID), about, file)
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
 def strict_json(text: bytes) -> dict[str, Any]:
     """An object of JSON, strictly."""
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number")
-
     try:
-        found = json.loads(text, parse_constant=refuse)
+        found = _DECODER.decode(text.decode())
     except (ValueError, RecursionError):
         raise ValueError("its record is not JSON") from None
     if not isinstance(found, dict):
@@ -116,7 +117,7 @@ def strict_json(text: bytes) -> dict[str, Any]:
 def _senseless(about: Mapping[str, Any]) -> str:
     """Which known entry of a record cannot be; entries may be missing."""
     for name in TEXTS:
-        if not isinstance(about.get(name, ""), str):
+        if type(about.get(name, "")) is not str:
             return name
     if not _sensible(about.get("seconds", 0)) or about.get("seconds", 0) < 0:
         return "seconds"

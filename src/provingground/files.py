@@ -18,7 +18,7 @@ class TooLarge(NotPlain):
     """A plain file of more than the limit."""
 
 
-def read(path: Path, limit: int) -> bytes:
+def read(path: Path | str, limit: int) -> bytes:
     """The content of a plain file of at most `limit` bytes.
 
     Links are not followed and pipes not waited for: these are `NotPlain`. What the system refuses
@@ -26,13 +26,19 @@ def read(path: Path, limit: int) -> bytes:
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):  # before it is opened: a device may act on that
         raise NotPlain("not a plain file")
-    with open(os.open(path, os.O_RDONLY | _SAFE), "rb", buffering=0) as file:
-        about = os.fstat(file.fileno())
+    file = os.open(path, os.O_RDONLY | _SAFE)
+    try:
+        about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
             raise NotPlain("not a plain file")
         if about.st_size > limit:
             raise TooLarge(f"larger than {limit} bytes")
-        return file.read(about.st_size)
+        content = os.read(file, about.st_size)
+        while len(content) < about.st_size and (more := os.read(file, about.st_size)):
+            content += more
+        return content
+    finally:
+        os.close(file)
 
 
 def is_plain(path: Path) -> bool:

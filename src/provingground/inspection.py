@@ -168,7 +168,7 @@ def _check(path: Path, kind: str) -> None:
     elif not CHUNK.fullmatch(name):
         raise ValueError("not a chunk")
     else:
-        unpacked(named_well(path))
+        unpacked(named_well(path.parent, name))
 
 
 def _listed(folder: Path) -> list[str]:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-_KINDS = {1: "i1", 2: "S1", 4: ">i4", 5: ">f4", 6: ">f8"}  # by the format's number of a type
-_BYTES = {1: 1, 2: 1, 4: 4, 5: 4, 6: 8}
-_CODES = {np.dtype(kind): code for code, kind in _KINDS.items()}
+# By the format's number of a type.
+_KINDS = dict(zip((1, 2, 4, 5, 6), map(np.dtype, ("i1", "S1", ">i4", ">f4", ">f8")), strict=True))
+_CODES = {kind: code for code, kind in _KINDS.items()}
+_NATIVE = {kind: kind.newbyteorder("=") for kind in _CODES}
 _DIMS, _VARIABLES, _ATTRIBUTES, _TEXT = 10, 11, 12, 2
 _NONE = bytes(8)  # an empty list
 
@@ -22,7 +23,7 @@ class Variable(NamedTuple):
     """Where the numbers of a variable lie."""
 
     dims: tuple[str, ...]
-    kind: str
+    kind: np.dtype
     shape: tuple[int, ...]
     begin: int
     end: int
@@ -35,11 +36,15 @@ class File(NamedTuple):
     variables: dict[str, Variable]
     content: bytes
 
+    def view(self, name: str) -> np.ndarray:
+        """A variable as it lies in the file."""
+        _, kind, shape, begin, _ = self.variables[name]
+        return np.ndarray(shape, kind, self.content, begin)
+
     def array(self, name: str) -> np.ndarray:
         """A variable, in this machine's order of bytes."""
-        _, kind, shape, begin, end = self.variables[name]
-        found = np.frombuffer(memoryview(self.content)[begin:end], kind)
-        return found.astype(found.dtype.newbyteorder("="), copy=False).reshape(shape)
+        found = self.view(name)
+        return found.astype(_NATIVE[found.dtype], copy=False)
 
 
 def write(
@@ -97,15 +102,38 @@ def _padded(some: bytes) -> bytes:
     return some + bytes(-len(some) % 4)
 
 
+class _Header(NamedTuple):
+    """What was read from a header: its parts before and after the text, and what they say."""
+
+    text: slice
+    after: bytes
+    variables: dict[str, Variable]
+    least: int  # bytes of a file with this header
+
+
+_HEADERS: dict[bytes, _Header] = {}  # by the part before the text: many files have the same
+_KEPT_HEADERS = 1000
+
+
 def read(content: bytes, attribute: str) -> File:
     """The file that these bytes are. A ValueError where they are none of `write`'s."""
-    try:
-        return _read(content, attribute.encode())
-    except (struct.error, IndexError, KeyError, UnicodeDecodeError):
-        raise ValueError("its header is broken") from None
+    before = content[: content.find(attribute.encode()) + len(_name(attribute)) + 4]
+    known = _HEADERS.get(before)
+    if known is None or not content.startswith(known.after, known.text.stop):
+        try:
+            known = _read(content, attribute.encode())
+        except (struct.error, IndexError, KeyError, UnicodeDecodeError):
+            raise ValueError("its header is broken") from None
+        if known.text.start == len(before):
+            if len(_HEADERS) >= _KEPT_HEADERS:
+                _HEADERS.clear()
+            _HEADERS[before] = known
+    if len(content) < known.least:
+        raise ValueError("its header describes more than there is")
+    return File(content[known.text], known.variables, content)
 
 
-def _read(content: bytes, attribute: bytes) -> File:
+def _read(content: bytes, attribute: bytes) -> _Header:
     unpack = struct.unpack_from
     if content[:3] != b"CDF":
         raise ValueError("not a netCDF-3 file")
@@ -133,7 +161,7 @@ def _read(content: bytes, attribute: bytes) -> File:
     form, length = unpack(">II", content, at)
     if (kind, count, word, form) != (_ATTRIBUTES, 1, attribute, _TEXT):
         raise ValueError("it has no record")
-    text = content[at + 8 : at + 8 + length]
+    text = slice(at + 8, at + 8 + length)
     at += 8 + length + -length % 4
 
     variables: dict[str, Variable] = {}
@@ -152,7 +180,7 @@ def _read(content: bytes, attribute: bytes) -> File:
             raise ValueError("its variables have attributes")
         code, size, begin = unpack(">IIq" if long else ">III", content, at + 8)
         at += 24 if long else 20
-        length = _BYTES[code]
+        length = _KINDS[code].itemsize
         for _, entries in axes:
             length *= entries
         if size != length + -length % 4:
@@ -162,8 +190,9 @@ def _read(content: bytes, attribute: bytes) -> File:
         variables[word.decode("ascii")] = place
     if len(variables) != count:
         raise ValueError("two of its variables have one name")
+    least = at
     for variable in sorted(variables.values(), key=lambda v: v.begin):
-        if not at <= variable.begin <= variable.end <= len(content):
-            raise ValueError("its header describes more than there is")
-        at = variable.end
-    return File(text, variables, content)
+        if not least <= variable.begin <= variable.end:
+            raise ValueError("its header describes the same bytes twice")
+        least = variable.end
+    return _Header(text, content[text.stop : at], variables, least)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from provingground.chunk import Chunk
+from provingground.chunk import Sound
 from provingground.engine import Job
 from provingground.errors import StoreError
+from provingground.netcdf import Variable
 from provingground.programs import probe_dims
 
 
@@ -29,33 +30,37 @@ def dataset(job: Job) -> xr.Dataset:
     file[~wanted] = -1  # what another experiment left there does not count
     names = {g.program.simulator for g in job.groups}
     dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
-    places, chunks = [], []
+    study = sweep.study.name
+    places: list[np.ndarray] = []
+    parts: list[tuple[str, Sound]] = []
     by_file = np.argsort(file, kind="stable")[np.count_nonzero(file < 0) :]
     for at in np.split(by_file, np.flatnonzero(np.diff(file[by_file])) + 1) if len(by_file) else ():
-        chunk = job.store.read(sweep.study.name, index.files[file[at[0]]], dims)
-        if chunk is None:  # damaged or set aside since
+        name = index.files[file[at[0]]]
+        part = job.store.sound(study, name)
+        if part is None:  # damaged or set aside since
             continue
-        if wrong := misfit(chunk, dims):
-            job.store.forget(chunk.path, wrong)
+        if wrong := misfit(part.file.variables, dims):
+            job.store.forget(job.store.path / study / name, wrong)
             continue
-        if chunks and (name := _other_shape(chunks[0], chunk, dims)):
+        if parts and (probe := _other_shape(parts[0][1], part, dims)):
+            folder = job.store.path / study
             raise StoreError(
-                f"{name} has another shape in {chunk.path} than in {chunks[0].path}; "
+                f"{probe} has another shape in {folder / name} than in {folder / parts[0][0]}; "
                 "move the one that is wrong away"
             )
         places.append(at)
-        chunks.append(chunk)
-    about = [chunk.about for chunk in chunks]
+        parts.append((name, part))
+    about = [part.about for _, part in parts]
     found = np.zeros(len(ids), bool)
     flat: dict[str, np.ndarray] = {}
-    if chunks:
+    if parts:
         at = np.concatenate(places)
         found[at] = True
         for name in dims:
-            some = [c.probes[name][row[r]] for c, r in zip(chunks, places, strict=True)]
-            values = np.concatenate(some)
-            flat[name] = np.zeros((len(ids), *values.shape[1:]), values.dtype)
-            flat[name][at] = values
+            some = [p.file.view(name)[row[r]] for (_, p), r in zip(parts, places, strict=True)]
+            kind = np.result_type(*{values.dtype for values in some})
+            flat[name] = np.zeros((len(ids), *some[0].shape[1:]), kind.newbyteorder("="))
+            flat[name][at] = np.concatenate(some)
     if not found.all():
         for name, values in flat.items():
             flat[name] = values.astype(np.result_type(values.dtype, np.float32))
@@ -95,20 +100,24 @@ def dataset(job: Job) -> xr.Dataset:
     return ds
 
 
-def misfit(chunk: Chunk, dims: Mapping[str, tuple[str, ...]]) -> str:
+def misfit(
+    probes: Mapping[str, Variable] | Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> str:
     """What is wrong with a file that has not the probes of the study."""
     for name, axes in dims.items():
-        if name not in chunk.probes:
+        if name not in probes:
             return f"it lacks the probe {name}"
-        if chunk.probes[name].ndim != 1 + len(axes):
+        if len(probes[name].shape) != 1 + len(axes):
             return f"{name} is not the probe that it should be"
     return ""
 
 
-def _other_shape(a: Chunk, b: Chunk, dims: Mapping[str, Any]) -> str:
+def _other_shape(a: Sound, b: Sound, dims: Mapping[str, Any]) -> str:
     """The first probe that has another shape in one file than in another."""
-    differ = (n for n in dims if a.probes[n].shape[1:] != b.probes[n].shape[1:])
-    return next(differ, "")
+    x, y = a.file.variables, b.file.variables
+    if x is y:
+        return ""
+    return next((n for n in dims if x[n].shape[1:] != y[n].shape[1:]), "")
 
 
 def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:

@@ -253,7 +253,7 @@ class Store:
         """All sound chunks of a study, read anew, in a stable order."""
         folder = self._of_study(study)
         for name in sorted(self.names(folder) if self.exists() else []):
-            if CHUNK.fullmatch(name) and (found := self._load(folder / name)):
+            if CHUNK.fullmatch(name) and (found := self._load(folder, name)):
                 yield found.chunk(folder / name)
 
     def index(self, study: str) -> Index:
@@ -269,12 +269,12 @@ class Store:
             known = self._known.get(study)
             if known is None or not known.seen <= there:  # files went away
                 known = self._known[study] = _Known(Index(), set(), {})
-            kept = [found for other in self._known.values() for found in other.kept.values()]
-            room = KEPT_BYTES - sum(len(found.file.content) for found in kept)
             new = [name for name in there - known.seen if CHUNK.fullmatch(name)]
+            kept = [found for other in self._known.values() for found in other.kept.values()]
+            room = KEPT_BYTES - sum(len(found.file.content) for found in kept) if new else 0
             added = {}
             for name in new:
-                if found := self._load(folder / name):
+                if found := self._load(folder, name):
                     added[name] = found.cells
                     if len(found.file.content) <= room:
                         room -= len(found.file.content)
@@ -318,17 +318,21 @@ class Store:
             if len((found := self._compared[study, *pair]).cells):
                 yield found
 
-    def read(self, study: str, file: str, probes: Iterable[str] | None = None) -> Chunk | None:
-        """A file of the index, maybe with some probes only; None if it is not there, or not
-        sound, by now."""
-        path = self._of_study(study) / file
+    def read(self, study: str, file: str) -> Chunk | None:
+        """A file of the index; None if it is not there, or not sound, by now."""
+        found = self.sound(study, file)
+        return found.chunk(self._of_study(study) / file) if found else None
+
+    def sound(self, study: str, file: str) -> Sound | None:
+        """A file of the index as it lies there; None if it is not there, or not sound, by now."""
         with self._lock:
             known = self._known.get(study)
             found = known.kept.get(file) if known else None
-        found = found or self._load(path)
-        if found is None and known is not None:
-            self.forget(path)
-        return found.chunk(path, probes) if found else None
+        if found is None:
+            found = self._load(self._of_study(study), file)
+            if found is None and known is not None:
+                self.forget(self._of_study(study) / file)
+        return found
 
     def forget(self, path: Path, why: str = "") -> None:
         """Counts the cells of a file as not stored, and the file as damaged if it is said why."""
@@ -353,22 +357,23 @@ class Store:
         self._write(path, content)
         return path
 
-    def _load(self, path: Path) -> Sound | None:
-        if path in self.damaged:
+    def _load(self, folder: Path, name: str) -> Sound | None:
+        if self.damaged and folder / name in self.damaged:
             return None
         try:
-            return unpacked(named_well(path))
+            return unpacked(named_well(folder, name))
         except FileNotFoundError:  # another process set it aside just now
             return None
         except files.TooLarge:
-            self.damaged[path] = "larger than any chunk"
+            self.damaged[folder / name] = "larger than any chunk"
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "not enough memory"
             raise StoreError(
-                f"cannot read {path}: {reason}. It is left where it is; nothing was changed."
+                f"cannot read {folder / name}: {reason}. It is left where it is; nothing was "
+                "changed."
             ) from error
         except ValueError as error:
-            self.damaged[path] = str(error)
+            self.damaged[folder / name] = str(error)
         return None
 
     # -------------------------------------------------------------------- quarantine
@@ -449,10 +454,10 @@ class Store:
         return self.path / "notes" / kind / name
 
 
-def named_well(path: Path) -> bytes:
+def named_well(folder: Path, name: str) -> bytes:
     """The content of a chunk. A ValueError where it does not fit its name."""
-    content = files.read(path, LARGEST_FILE)
-    if hashlib.sha256(content).hexdigest() != path.stem:
+    content = files.read(f"{folder}/{name}", LARGEST_FILE)
+    if f"{hashlib.sha256(content).hexdigest()}.nc" != name:
         raise ValueError("the content does not match the checksum in the name")
     return content
 

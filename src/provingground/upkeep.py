@@ -62,7 +62,7 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
         if current.get(program) == known:
             dims = programs.probe_dims(study.simulators[program.simulator].probes)
             for chunk in members:
-                if wrong := misfit(chunk, dims):
+                if wrong := misfit(chunk.probes, dims):
                     store.forget(chunk.path, wrong)
         problems += _other_shapes(members)
     store.set_aside()
