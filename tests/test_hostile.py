@@ -138,11 +138,11 @@ def test_a_file_that_another_process_sets_aside_meanwhile_is_no_error(store, mon
     bad = flipped(put(store, IDS[1:]), store.path)
 
     def gone(path, limit):
-        if path == bad and not opened:
-            path.unlink()
+        if Path(path) == bad and not opened:
+            bad.unlink()
         content = read(path, limit)
-        if path == bad:
-            path.unlink()
+        if Path(path) == bad:
+            bad.unlink()
         return content
 
     read = files.read
@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_where_it_is(store, monkeyp
     good = put(store)
 
     def refuse(path, limit):
-        if path == good:
+        if Path(path) == good:
             raise error
         return read(path, limit)
 

@@ -166,11 +166,10 @@ class Store:
         except OSError as error:
             raise self._unwritable(error) from error
         for folder in self.folders():
-            for name in self.names(folder):
-                path = folder / name
+            for name in filter(TEMPORARY.fullmatch, self.names(folder)):
                 with contextlib.suppress(OSError):
-                    if TEMPORARY.fullmatch(name) and left_over(path):
-                        path.unlink()
+                    if left_over(folder / name):
+                        (folder / name).unlink()
 
     def folders(self) -> Iterator[Path]:
         """The folders in which there may be files of ours; no links."""
