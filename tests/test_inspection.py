@@ -81,8 +81,10 @@ def test_damaged_notes_are_named(full):
 
 
 def test_what_dead_processes_left_is_counted(full):
-    dead = json.loads(locks.me(os.getpid())) | {"boot": "an earlier one"}
-    (full.path / "locks" / ("c" * 32)).write_text(json.dumps(dead))
+    me = locks.owner(locks.me(os.getpid()).encode())
+    assert me is not None
+    dead = locks.signed(me | {"boot": "an earlier one"})
+    (full.path / "locks" / ("c" * 32)).write_text(dead)
     host, pid, _ = locks.tag().rsplit(".", 2)
     (full.path / "s" / f".{'c' * 32}.{host}.{pid}.1.tmp").write_bytes(b"half")
     assert leftovers(full) == 2
@@ -104,7 +106,8 @@ def old(tmp_path) -> Path:
     (root / "fingerprints" / f"{'a' * 40}.txt").write_text("b" * 40)
     (root / "timings" / f"{'a' * 32}.txt").write_text("[0.0001, 2048]")
     (root / "lanes" / f"{'a' * 32}.txt").write_text("128")
-    (root / "claims" / ("a" * 32)).write_text(locks.me(os.getpid()))
+    me = locks.owner(locks.me(os.getpid()).encode())
+    (root / "claims" / ("a" * 32)).write_text(json.dumps(me))
     (root / "quarantine" / f"{'a' * 64}.nc").write_bytes(b"damaged")
     (root / "compiled" / "program").write_bytes(b"native code")
     os.mkfifo(root / "compiled" / "which would hang who reads it")

@@ -19,7 +19,9 @@ BLOCK, OTHER = "b" * 32, "c" * 32
 
 def lock_text(**changes) -> str:
     """What another owner would have written into his locks."""
-    return json.dumps(json.loads(locks.me(os.getpid())) | changes)
+    mine = locks.owner(locks.me(os.getpid()).encode())
+    assert mine is not None
+    return locks.signed(mine | changes)
 
 
 def written(store: Store, text: str | None = None, **changes) -> Path:

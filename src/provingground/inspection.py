@@ -1,5 +1,6 @@
 """Whether everything in a store is ours: what `verify` names, and what `upgrade` insists on."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -158,10 +159,14 @@ def _check(path: Path, kind: str) -> None:
         text = files.read(path, locks.LARGEST).decode()
         if not re.fullmatch(r"[0-9a-f]+\.txt", name) or not re.fullmatch(OLD_NOTES[kind], text):
             raise ValueError("not a note of version 0.1.0")
-    elif kind in ("locks", "claims"):
+    elif kind == "locks":
         content = files.read(path, locks.LARGEST)
-        if not OLD_LOCK.fullmatch(name) or (content and locks.owner(content) is None):
+        if not locks.NAME.fullmatch(name) or locks.owner(content) is None:
             raise ValueError("not a lock")
+    elif kind == "claims":
+        content = files.read(path, locks.LARGEST)
+        if not OLD_LOCK.fullmatch(name) or (content and not locks.is_owner(json.loads(content))):
+            raise ValueError("not a lock of version 0.1.0")
     elif kind == "quarantine":
         if not files.is_plain(path):
             raise ValueError("not a plain file")

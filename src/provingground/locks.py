@@ -14,7 +14,7 @@ import socket
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ LARGEST = 4096
 NAME = re.compile(r"\.*[0-9a-f]{32}(\.[0-9a-f]{16})*")  # of a lock, or of the removal of one
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.(?P<host>.+)\.(?P<pid>[0-9]+)\.(?P<started>[0-9]*)\.tmp")
 ENTRIES = {"host": str, "boot": str, "pid": int, "started": (str, type(None)), "token": str}
+CHECKSUM = "checksum"  # one more entry, of these
 
 
 class Locks:
@@ -164,10 +165,27 @@ def owner(text: bytes) -> dict[str, Any] | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or set(found) != set(ENTRIES):
+    if not isinstance(found, dict) or found.pop(CHECKSUM, None) != _checksum(found):
         return None
+    return found if is_owner(found) else None
+
+
+def is_owner(found: Any) -> bool:
+    """Whether these are the entries of a lock."""
+    if not isinstance(found, dict) or set(found) != set(ENTRIES):
+        return False
     right = all(isinstance(found[name], kind) for name, kind in ENTRIES.items())
-    return found if right and found["pid"] is not True and found["pid"] > 0 else None
+    return right and found["pid"] is not True and found["pid"] > 0
+
+
+def signed(whose: Mapping[str, Any]) -> str:
+    """What the lock of an owner says."""
+    return json.dumps({**whose, CHECKSUM: _checksum(whose)})
+
+
+def _checksum(whose: Mapping[str, Any]) -> str:
+    """So that a damaged lock is not taken for that of a living owner elsewhere."""
+    return hashlib.sha256(json.dumps(dict(whose), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _read(path: Path) -> tuple[bytes, float] | None:
@@ -190,7 +208,7 @@ def _read(path: Path) -> tuple[bytes, float] | None:
 def me(pid: int) -> str:
     """This process, told apart from all others, as the text of its locks."""
     boot = Path("/proc/sys/kernel/random/boot_id")
-    return json.dumps(
+    return signed(
         {
             "host": socket.gethostname(),
             "boot": boot.read_text().strip() if boot.exists() else "",
