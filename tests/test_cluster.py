@@ -238,6 +238,23 @@ def test_who_sees_the_store_and_cannot_write_sends_the_results(job, monkeypatch)
     assert job.stored().sum() == 4
 
 
+def test_an_order_that_was_stored_is_not_computed_again(job, monkeypatch):
+    """Its first worker died before anybody had fetched the result."""
+    order = ordered(job)
+    cluster.work(order)
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "chunk", None)
+        assert cluster.work(order) == (b"", 0, 0.0, 0)
+    assert len(list((job.store.path / "toy").iterdir())) == 1
+    lock, _ = json.loads(order)["lock"]
+    job.store.locks.release(lock)
+    assert not job.store.locks.is_signed(lock)
+    job.store.locks.close()
+    assert list((job.store.path / "locks").iterdir()) == []
+    ordered(job)  # by another coordinator: an old receipt does not count
+    assert not job.store.locks.is_signed(lock)
+
+
 def test_an_order_of_another_version_is_refused(job):
     order = ordered(job, sources="another", fingerprint="f" * 40)
     with pytest.raises(RunError, match="a worker has another version of toy"):

@@ -1,6 +1,6 @@
 import dataclasses
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,29 @@ def test_any_executor_of_threads_will_do_and_progress_is_told(store):
     assert told[0][:2] == (0, 18)
     assert told[-1][:2] == (18, 18)
     assert locks(store) == []
+
+
+def test_blocks_whose_worker_died_after_it_had_stored_them_are_not_computed_again(
+    store, computed, monkeypatch
+):
+    submit, died = ThreadPoolExecutor.submit, []
+
+    def dying(self, work, blocks, cells, fingerprint):
+        def once():
+            finished = work(blocks, cells, fingerprint)
+            if died:
+                return finished
+            died.append(1)
+            store.put_packed("tiny", finished.content)
+            raise BrokenExecutor("the worker died")
+
+        return submit(self, once)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", dying)
+    ds = run(tiny(), store, lanes=1)
+    assert died
+    assert ds.attrs["missing"] == 0
+    assert sum(computed) == sum(chunk_sizes(store)) == 18
 
 
 # -------------------------------------------------------------------------------- chunks

@@ -169,8 +169,11 @@ def dask_setup(worker: Any) -> None:
 
 
 def work(text: str) -> "Finished":
-    """Computes the blocks of an order."""
-    from provingground.engine import Block
+    """Computes the blocks of an order, unless an earlier worker has stored them.
+
+    Dask gives an order again if its worker dies before the result was fetched from it.
+    """
+    from provingground.engine import Block, Finished
 
     order = json.loads(text)
     lock, holder = order["lock"]
@@ -188,10 +191,13 @@ def work(text: str) -> "Finished":
     ]
     cells = np.array(order["cells"], "S32")
     _check(job, blocks, cells, order)
+    if shared and store.locks.is_signed(lock):  # and the worker died before that was known
+        return Finished(b"", 0, 0.0, 0)
     finished = job.chunk(blocks, cells, order["fingerprint"])
     if shared:
         try:
             store.put_packed(job.study.name, finished.content)
+            store.locks.sign(lock)
             return finished._replace(content=b"")
         except RunError:  # visible, but not writable from here
             pass

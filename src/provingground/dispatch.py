@@ -108,7 +108,12 @@ class _Work:
                 self._send(batch)
         if self.suspects and not self.queue and not self.flying:
             block = self.suspects.popleft()
-            self._send(Batch([block], [self.job.cells(block)], alone=True))
+            cells = self.job.cells(block)
+            self.job.store.look(self.job.study.name)
+            if self.job.stored(cells).all():  # its worker died after it had stored them
+                self._finished([cells])
+            else:
+                self._send(Batch([block], [cells], alone=True))
 
     def _capacity(self) -> int:
         """How many batches are in work, beside one that waits."""
@@ -176,10 +181,11 @@ class _Work:
             return
         if finished.content:
             self.job.store.put_packed(self.job.study.name, finished.content)
-        known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
-        for i, more in enumerate((finished.seconds, batch.size, finished.size)):
-            known[i] += more
-        known[3] = max(known[3], finished.memory)
+        if finished.size:  # else it was stored before
+            known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
+            for i, more in enumerate((finished.seconds, batch.size, finished.size)):
+                known[i] += more
+            known[3] = max(known[3], finished.memory)
         self._finished(batch.cells)
         self.tell(self.done, self.total, "training")
 

@@ -75,7 +75,7 @@ class Finished(NamedTuple):
     """A chunk, packed for the store (unless a worker stored it itself), and what it took."""
 
     content: bytes
-    size: int
+    size: int  # 0 if it was stored before
     seconds: float  # compilation apart
     memory: int
 

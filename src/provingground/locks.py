@@ -93,11 +93,26 @@ class Locks:
             files.write(self.own, me(os.getpid()).encode(), sync=False, tag=tag())
 
     def release(self, name: str) -> None:
-        """Gives a lock of this process back."""
-        path = self.folder / name
-        with contextlib.suppress(OSError, StoreError):  # a disk that went away has no locks either
-            if (found := _read(path)) is not None and found[0] == me(os.getpid()).encode():
-                path.unlink()
+        """Gives a lock of this process back, with its receipt."""
+        for path in (self.folder / name, self._receipt(name)):
+            with contextlib.suppress(OSError, StoreError):  # a disk that went away has none either
+                if (found := _read(path)) is not None and found[0] == me(os.getpid()).encode():
+                    path.unlink()
+
+    def sign(self, name: str) -> None:
+        """Leaves a receipt for another process's lock: what it stands for is stored.
+
+        The receipt names the owner of the lock, who removes both."""
+        with contextlib.suppress(OSError):
+            files.write(self._receipt(name), self.holder(name).encode(), sync=False, tag=tag())
+
+    def is_signed(self, name: str) -> bool:
+        """Whether there is a receipt for a lock, of its present owner."""
+        holder = self.holder(name)
+        return bool(holder) and self.holder(self._receipt(name).name) == holder
+
+    def _receipt(self, name: str) -> Path:
+        return self.folder / f"{name}.{'0' * 16}"
 
     def renew(self, names: list[str]) -> None:
         """Tells owners of other machines that this one still works."""

@@ -33,6 +33,10 @@ SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40, seeds=3)
 SAME = ["--set", "samples=30", "--set", "noise=0.5,1.0", "--set", "steps=40", "--seeds", "3"]
 
 
+def small(changes: dict[str, Any]) -> dict[str, Any]:
+    return SMALL | changes
+
+
 class Answer(NamedTuple):
     code: int
     out: str
@@ -200,7 +204,7 @@ def test_a_pipe_for_a_note_is_not_waited_for(folder, made, kind):
     def let_go() -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
 
-    ds = within(20, lambda: pg.run("toy/risk", store=folder, **SMALL | {"seeds": 4}), let_go)
+    ds = within(20, lambda: pg.run("toy/risk", store=folder, **small({"seeds": 4})), let_go)
     assert isinstance(ds, xr.Dataset), ds
     assert numbers(ds.isel(seed=slice(3))).identical(numbers(made[1]))
 
@@ -245,7 +249,7 @@ def spoiled(path: Path) -> bytes:
 
 def test_commands_that_read_leave_damaged_files_alone_and_say_so(folder, proving, capsys):
     pg.run("toy/risk", store=folder)  # what a report is about
-    pg.run("toy/risk", store=folder, **SMALL | {"noise": [2.0]})
+    pg.run("toy/risk", store=folder, **small({"noise": [2.0]}))
     bad = chunks(folder)[0]
     content = spoiled(bad)
     for command in ("figure", "report", "show"):
@@ -256,7 +260,7 @@ def test_commands_that_read_leave_damaged_files_alone_and_say_so(folder, proving
         assert bad.read_bytes() == content
         assert bad.name in err
     for use in (pg.load, pg.figure):
-        use("toy/risk", store=folder, **SMALL | {"noise": [0.5, 1.0, 2.0]})
+        use("toy/risk", store=folder, **small({"noise": [0.5, 1.0, 2.0]}))
         assert bad.read_bytes() == content
         assert bad.name in capsys.readouterr().err
 
@@ -390,7 +394,7 @@ def test_files_of_the_user_in_a_store_are_not_deleted(folder, name):
     path.write_text("to my friends")
     age(path)
     run_whatever_comes(folder)
-    pg.run("toy/risk", store=folder, **SMALL | {"seeds": 4})
+    pg.run("toy/risk", store=folder, **small({"seeds": 4}))
     assert path.read_text() == "to my friends"
 
 
