@@ -284,6 +284,24 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     np.testing.assert_array_equal(seeds, np.broadcast_to([[0], [1], [2]], (2, 3, 3)))
 
 
+# --------------------------------------------------------------------------------- notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-5", "0", "[]", "[1]", "[1, 2, 3]", "null", '["a", "b"]', "[NaN, 0]", "[-1, 0]",
+     "[1e400, 0]", "[0.1, -1]", "[0.1, Infinity]", "[" * 9999, "9" * 9999],
+)  # fmt: skip
+def test_notes_that_make_no_sense_are_none(store, text):
+    job = api.job(tiny(), "first", store=store)
+    program = job.groups[0].program
+    for kind in ("timings", "lanes"):
+        store.set_note(kind, job.on_device(program), text)
+    assert job.timing(program) is None
+    assert engine.chosen_lanes(job, program) == engine.LANES["serial"]
+    assert job.forecast().seconds is None
+
+
 # ------------------------------------------------------------------------------- devices
 
 ON_FOUR = """

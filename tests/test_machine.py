@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -11,7 +12,7 @@ from provingground import machine
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch) -> Path:
+def cache(tmp_path, monkeypatch) -> Iterator[Path]:
     """The user's cache folder, for compiled programs, of a process that has none yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(machine, "_cached_in", None)

@@ -147,7 +147,7 @@ class Weather:
         opened = os.open
 
         def checked(path: Any, *args: Any, **options: Any) -> int:
-            if not isinstance(path, int) and os.fspath(path) in self.forbidden:
+            if os.fspath(path) in self.forbidden:
                 raise PermissionError(13, os.strerror(13), os.fspath(path))
             return opened(path, *args, **options)
 
