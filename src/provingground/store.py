@@ -102,10 +102,10 @@ class Store:
             names = os.listdir(self.path)
         except FileNotFoundError:
             return False
-        except PermissionError as error:
-            raise StoreError(f"cannot read the store {self.path}: {error.strerror}") from error
         except OSError as error:
-            raise InputError(f"{self.path} cannot be a store: {error.strerror}") from error
+            if error.errno in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+                raise InputError(f"{self.path} cannot be a store: {error.strerror}") from error
+            raise StoreError(f"cannot read the store {self.path}: {error.strerror}") from error
         if os.path.lexists(self.path / MARKER):  # made first, so before anything that is listed
             if self.format() is None:
                 raise InputError(
