@@ -38,22 +38,23 @@ PROCESSES = 4
 # ---------------------------------------------------------------------------------- kills
 
 
-def sweep(kills: int) -> list[str]:
-    """A sweep of so many cells that it is not over before the last kill."""
-    return ["crashing/first", "--set", f"rate=20:{kills * 3 + 39}:{kills * 3 + 20}", "--seeds", "1",
-            "--lanes", "1"]  # fmt: skip
+def sweep(cells: int) -> list[str]:
+    """A sweep of so many cells, each in a file of its own."""
+    axis = f"rate=20:{cells + 19}:{cells}"
+    return ["crashing/first", "--set", axis, "--seeds", "1", "--lanes", "1"]
 
 
 def killed(seed: int, kills: int, folder: Path, processes: int = 1) -> str:
     """Kills random processes of a sweep at random moments."""
     chance = random.Random(seed)
-    what, store, seconds = sweep(kills), folder / "store", 0.15
+    total = 3 * kills * processes + 20  # so that it is not over before the last kill
+    what, store, seconds = sweep(total), folder / "store", 0.15
     undisturbed = folder / "undisturbed.nc"
     run = ["run", *what, "--store", folder / "alone", "--out", undisturbed]
     code, told, _ = Running(*run, seconds=0).end()
     assert code == 0, told
     running: list[Running] = []
-    total, left, premature = kills * 3 + 20, kills, 0
+    left, premature = kills, 0
     try:
         while left:
             while len(running) < processes:
@@ -113,8 +114,10 @@ class Weather:
         self.drawn = storming.DRAWN
         store = Store(self.pristine)
         dead = locks.owner(locks.me(os.getpid()).encode()) or {}
-        for number in range(4):
-            left = self.pristine / "locks" / f"{number:032x}"
+        self.in_work = []  # files of blocks that a process was at when it died
+        for chunk in list(store.chunks("storming"))[:4]:
+            self.in_work.append(chunk.path.name)
+            left = self.pristine / "locks" / dispatch._name(chunk.cells)
             left.write_text(locks.signed(dead | {"boot": "an earlier one"}))
         (self.pristine / "quarantine").mkdir()
         (self.pristine / "quarantine" / "storming.x.nc").write_bytes(b"an old one")
@@ -131,7 +134,7 @@ class Weather:
         path = chance.choice([p for p in there if p.relative_to(self.store).parts[0] == kind])
         other = chance.choice([p for p in there if p != path])
         how = chance.choice(
-            [truncate, flip, swap, replace, hard_link, link, pipe, folder, self.forbid]
+            [truncate, flip, flip, flip, swap, replace, hard_link, link, pipe, folder, self.forbid]
         )
         how(path, other, chance)
         changed = {path, other} if how is swap else {path}
@@ -242,6 +245,10 @@ class Weather:
         (self.outside / "letter").write_text("to my friends")
         self.changed: set[str] = set()
         self.forbidden: set[str] = set()
+        if chance.random() < 0.4:
+            for name in self.in_work:
+                (self.store / "storming" / name).unlink()
+                self.changed.add(f"storming/{name}")
         done = [self.spoil(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
         broken = {
             p.read_bytes() for p in self.store.rglob("*.nc") if p.is_file() and not p.is_symlink()
@@ -295,7 +302,8 @@ def truncate(path: Path, other: Path, chance: random.Random) -> None:
 
 def flip(path: Path, other: Path, chance: random.Random) -> None:
     content = bytearray(path.read_bytes() or b"?")
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    first = chance.choice([0, len(content) * 3 // 4])  # numbers are at the end
+    content[chance.randrange(first, len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
 
 

@@ -24,7 +24,7 @@ class Probes(eqx.Module):
 
 def simulate(cfg, key):
     noise = np.asarray(jax.random.key_data(key), np.float64) % 97 / 97
-    curve = np.exp(-cfg.rate * np.arange(3)) + noise.mean()
+    curve = np.exp(-cfg.rate * np.arange(60) / 30) + noise.mean()
     return Probes(curve.astype(np.float32), curve[-1].astype(np.float32))  # pyright: ignore
 
 
