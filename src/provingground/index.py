@@ -55,28 +55,34 @@ class Index:
     def where(self, cells: Ids) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The number of each cell's file (-1: not stored) and its row there."""
         file, row = np.full(cells.shape, -1, np.int32), np.full(cells.shape, -1, np.int32)
-        for ids, files_, rows in self._runs:
+        for ids, numbers, rows in self._runs:
             at = np.minimum(np.searchsorted(ids, cells), len(ids) - 1)
             here = ids[at] == cells
             if self.copied:
                 for place in zip(*np.nonzero(here & (file >= 0)), strict=True):
-                    known, other = self.files[file[place]], self.files[files_[at[place]]]
+                    known, other = self.files[file[place]], self.files[numbers[at[place]]]
                     here[place] = other < known
-            file[here], row[here] = files_[at[here]], rows[at[here]]
+            file[here], row[here] = numbers[at[here]], rows[at[here]]
         return file, row
 
     def copies(self, cells: Ids) -> dict[bytes, list[str]]:
         """Those of some cells that are in several files, with these."""
         if not self.copied:
             return {}
-        found: dict[bytes, list[str]] = {}
         wanted = np.unique(cells)
-        for ids, files_, _ in self._runs:
-            low, high = np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, side="right")
-            for n in np.flatnonzero(high > low):
-                names = [self.files[number] for number in files_[low[n] : high[n]]]
-                found.setdefault(bytes(wanted[n]), []).extend(names)
-        return {cell: sorted(names) for cell, names in found.items() if len(names) > 1}
+        places = [
+            (numbers, np.searchsorted(ids, wanted), np.searchsorted(ids, wanted, side="right"))
+            for ids, numbers, _ in self._runs
+        ]
+        often = sum(high - low for _, low, high in places)
+        return {
+            bytes(wanted[n]): sorted(
+                self.files[number]
+                for numbers, low, high in places
+                for number in numbers[low[n] : high[n]]
+            )
+            for n in np.flatnonzero(np.asarray(often) > 1)
+        }
 
     @property
     def cells(self) -> Ids:
