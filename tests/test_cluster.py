@@ -24,6 +24,7 @@ import pytest
 from provingground import api, cli, cluster, dispatch, grid
 from provingground.engine import Job
 from provingground.errors import InputError, RunError
+from provingground.locks import receipt
 from provingground.store import Store
 from tiny import tiny
 
@@ -247,7 +248,8 @@ def test_an_order_that_was_stored_is_not_computed_again(job, monkeypatch):
         assert cluster.work(order) == (b"", 0, 0.0, 0)
     assert len(list((job.store.path / "toy").iterdir())) == 1
     lock, _ = json.loads(order)["lock"]
-    job.store.locks.release(lock)
+    for name in (lock, receipt(lock)):
+        job.store.locks.release(name)
     assert not job.store.locks.is_signed(lock)
     job.store.locks.close()
     assert list((job.store.path / "locks").iterdir()) == []

@@ -22,6 +22,7 @@ from provingground import cluster
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
 from provingground.errors import RunError, Terminated, heed
+from provingground.locks import receipt
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
 CHUNK_BYTES = 2**25
@@ -253,6 +254,8 @@ class _Work:
     def _release(self, name: str) -> None:
         self.held.discard(name)
         self.job.store.locks.release(name)
+        if self.remote:
+            self.job.store.locks.release(receipt(name))
 
     def _renew(self) -> None:
         while not self.over.wait(RENEW_SECONDS):

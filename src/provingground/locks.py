@@ -40,6 +40,7 @@ class Locks:
         self.folder = folder
         self.set_aside = set_aside
         self.own = folder / f".{uuid.uuid4().hex}"  # what the locks of this process link to
+        self._inode = -1  # of that file
         self._watched: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> bool:
@@ -79,40 +80,43 @@ class Locks:
         return True
 
     def _make(self, path: Path) -> None:
-        self._write_own()
-        try:
-            os.link(self.own, path)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links
-            with open(path, "x") as file:
-                file.write(me(os.getpid()))
+        for first in (True, False):
+            try:
+                os.link(self.own, path)
+                return
+            except FileExistsError:
+                raise
+            except OSError:  # no file to link to yet, or a file system without links
+                if first:
+                    self._write_own()
+        with open(path, "x") as file:
+            file.write(me(os.getpid()))
 
     def _write_own(self) -> None:
-        if not self.own.exists():
-            files.write(self.own, me(os.getpid()).encode(), sync=False, tag=tag())
+        files.write(self.own, me(os.getpid()).encode(), sync=False, tag=tag())
+        self._inode = os.lstat(self.own).st_ino
 
     def release(self, name: str) -> None:
-        """Gives a lock of this process back, with its receipt."""
-        for path in (self.folder / name, self._receipt(name)):
-            with contextlib.suppress(OSError, StoreError):  # a disk that went away has none either
-                if (found := _read(path)) is not None and found[0] == me(os.getpid()).encode():
-                    path.unlink()
+        """Gives a lock of this process back."""
+        path = self.folder / name
+        with contextlib.suppress(OSError, StoreError):  # a disk that went away has no locks either
+            mine = os.lstat(path).st_ino == self._inode
+            if mine or (_read(path) or (b"",))[0] == me(os.getpid()).encode():
+                path.unlink()
 
     def sign(self, name: str) -> None:
         """Leaves a receipt for another process's lock: what it stands for is stored.
 
-        The receipt names the owner of the lock, who removes both."""
+        The receipt is as good as a lock of the same owner, who removes both.
+        """
         with contextlib.suppress(OSError):
-            files.write(self._receipt(name), self.holder(name).encode(), sync=False, tag=tag())
+            path = self.folder / receipt(name)
+            files.write(path, self.holder(name).encode(), sync=False, tag=tag())
 
     def is_signed(self, name: str) -> bool:
         """Whether there is a receipt for a lock, of its present owner."""
         holder = self.holder(name)
-        return bool(holder) and self.holder(self._receipt(name).name) == holder
-
-    def _receipt(self, name: str) -> Path:
-        return self.folder / f"{name}.{'0' * 16}"
+        return bool(holder) and self.holder(receipt(name)) == holder
 
     def renew(self, names: list[str]) -> None:
         """Tells owners of other machines that this one still works."""
@@ -172,6 +176,11 @@ class Locks:
             since = now
             self._watched[str(path)] = renewed, now
         return _clock(path.parent) - renewed > seconds or now - since > seconds
+
+
+def receipt(name: str) -> str:
+    """The name of the receipt for a lock."""
+    return f"{name}.{'0' * 16}"
 
 
 def owner(text: bytes) -> dict[str, Any] | None:

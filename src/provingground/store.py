@@ -241,7 +241,8 @@ class Store:
     def lock(self, block: str) -> bool:
         """Takes a block for this process; False if a living process has it."""
         try:
-            self._folder("locks")
+            if not self._there or not files.is_folder(self.locks.folder):
+                self._folder("locks")
             return self.locks.take(block)
         except OSError as error:
             raise self._unwritable(error) from error
