@@ -117,6 +117,20 @@ def test_one_of_many_gets_a_lock(store):
     assert sorted(got) == [False] * 7 + [True]
 
 
+def test_a_receipt_is_for_a_lock_that_is_held(store):
+    worker = Store(store.path)
+    assert store.lock(BLOCK)
+    assert not worker.locks.is_signed(BLOCK)
+    worker.locks.sign(BLOCK)
+    assert worker.locks.is_signed(BLOCK)
+    for name in (BLOCK, locks.receipt(BLOCK)):
+        store.locks.release(name)
+    worker.locks.sign(BLOCK)  # the owner has gone on without it
+    store.locks.close()
+    assert list((store.path / "locks").iterdir()) == []
+    assert not worker.locks.is_signed(BLOCK)
+
+
 # ------------------------------------------------------------------------- dead or alive
 
 

@@ -109,9 +109,10 @@ class Locks:
 
         The receipt is as good as a lock of the same owner, who removes both.
         """
-        with contextlib.suppress(OSError):
-            path = self.folder / receipt(name)
-            files.write(path, self.holder(name).encode(), sync=False, tag=tag())
+        if holder := self.holder(name):  # else its owner has gone on without it
+            with contextlib.suppress(OSError):
+                path = self.folder / receipt(name)
+                files.write(path, holder.encode(), sync=False, tag=tag())
 
     def is_signed(self, name: str) -> bool:
         """Whether there is a receipt for a lock, of its present owner."""
