@@ -1,12 +1,15 @@
-"""What a sweep costs beyond its trainings: planning, keys, claims, store, progress.
+"""What a sweep costs beyond its trainings: planning, keys, locks, store, progress.
 
 The same blocks are run twice in turns: by the engine into a fresh store, and by a hand-written
 loop that calls the compiled programs from as many threads and keeps nothing. The difference is the
 engine's own cost. Then the same tiny cells ten times over, each number of cells in a process of its
 own: time should grow in proportion and memory hardly.
 
+With `--files` instead: what a `check` with nothing missing costs in a store of so many small files.
+
     python benchmarks/overhead.py
     python benchmarks/overhead.py --cells 20000    # the large sweep (default 100,000)
+    python benchmarks/overhead.py --files 10000
 """
 
 import argparse
@@ -17,12 +20,14 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from provingground import api, dispatch, machine
 from provingground.engine import Job
+from provingground.store import Store
 
 TINY: dict[str, Any] = dict(samples=40, steps=11)
 LONG: dict[str, Any] = dict(samples=200, dim=64, steps=8000)  # about 5 ms a cell
@@ -91,12 +96,59 @@ def growth(cells: int) -> None:
         )
 
 
+def one_file_per_cell(store: Store) -> int:
+    """Cuts the chunks of the toy study into files of one cell; how many there are."""
+    there = list(store.chunks("toy"))
+    for chunk in there:
+        dims = {"train_loss": ("step",), "step": ("step",)}
+        for row in range(len(chunk.cells)):
+            one = slice(row, row + 1)
+            probes = {n: (dims.get(n, ()), a[one]) for n, a in chunk.probes.items()}
+            store.put("toy", chunk.cells[one], probes, chunk.about)
+        if len(chunk.cells) > 1:
+            chunk.path.unlink()
+    return len(list((store.path / "toy").iterdir()))
+
+
+def check(store: Store, seeds: int) -> float:
+    """Seconds of CPU that `proving check` takes when nothing is missing, imports included."""
+    command = [sys.executable, "-m", "provingground.cli", "check", "toy/risk"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [*command, "--seeds", str(seeds), "--store", str(store.path)],
+        check=True,
+        capture_output=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def many_files(files: int, repetitions: int) -> None:
+    seeds = -(-files // 15)  # on a grid of 15 points
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store")
+        api.run("toy/risk", seeds=seeds, store=store, progress=False)
+        few = len(list((store.path / "toy").iterdir()))
+        times = [[check(store, seeds) for _ in range(repetitions)]]
+        many = one_file_per_cell(Store(store.path))
+        times.append([check(store, seeds) for _ in range(repetitions)])
+    for count, seconds in zip((few, many), times, strict=True):
+        print(
+            f"check of {15 * seeds} stored cells in {count} files: {np.median(seconds):.2f} s of "
+            f"CPU ({min(seconds):.2f} to {max(seconds):.2f}), imports included"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cells", type=int, default=100_000)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--files", type=int, help="only the cost of a check with so many files")
     parser.add_argument("--sweep", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.files:
+        many_files(args.files, args.repetitions)
+        return
     if args.sweep:
         sweep(args.sweep)
         return

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from provingground.store import Store
+from provingground.store import MARKER, Store
 
 IDS = ["a" * 32, "b" * 32, "0123456789abcdef" * 2]
 PROBES = {
@@ -29,7 +29,8 @@ def found(store: Store) -> dict[str, tuple[Path, int]]:
 
 
 def files(store: Store) -> list[Path]:
-    return sorted(p for p in store.path.rglob("*") if p.is_file())
+    """All files but the marker."""
+    return sorted(p for p in store.path.rglob("*") if p.is_file() and p.name != MARKER)
 
 
 def renamed_to_match(path: Path) -> Path:

@@ -13,7 +13,8 @@ os.environ["PROVING_STORE"] = os.environ.get("PROVING_TEST_STORE") or tempfile.m
     prefix="proving-tests-"
 )
 # What one test compiled no other compiles again, nor the processes that tests start.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.environ["PROVING_STORE"] + "/compiled")
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="proving-compiled-")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import hypothesis

@@ -67,7 +67,7 @@ def test_the_command_line_starts_without_the_slow_libraries():
 def test_version_and_help(proving):
     assert proving("--version") == (0, f"proving {__version__}\n", "")
     for command in ("list", "show", "run", "check", "figure", "conditions", "report", "verify",
-                    "diff", "new"):  # fmt: skip
+                    "upgrade", "diff", "new"):  # fmt: skip
         assert proving(command, "--help").code == 0
 
 
@@ -362,12 +362,12 @@ def test_many_values_ask_before_they_are_listed(proving, monkeypatch):
     assert "--yes" in err
 
 
-def test_a_store_that_cannot_be_written_is_exit_code_three(proving, tmp_path):
+def test_a_store_that_cannot_be_one_is_exit_code_two(proving, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    for store in (tmp_path / "file", tmp_path / "file" / "store"):
+    for store in (tmp_path / "file", tmp_path / "file" / "store", tmp_path):
         code, _, err = proving("run", "toy/risk", *SMALL, "--store", store)
-        assert code == 3
-        assert "cannot write to the store" in err
+        assert code == 2
+        assert "cannot be a store: Not a directory" in err or "is not a store" in err
         assert "Traceback" not in err
 
 
@@ -390,6 +390,6 @@ def test_quarantined_files_are_named(proving, tmp_path):
     bad.write_bytes(b"")
     code, _, err = proving(*run)
     assert code == 0
-    assert f"quarantined {bad.name}" in err
+    assert f"quarantined toy/{bad.name}" in err
     again = pg.load("toy/risk", store=Store(tmp_path), samples=[70, 80], steps=40, seeds=4)
     np.testing.assert_array_equal(again.test_loss, before.test_loss)

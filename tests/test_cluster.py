@@ -23,6 +23,7 @@ import pytest
 from provingground import api, cli, cluster, dispatch, registry
 from provingground.engine import Job
 from provingground.errors import InputError, RunError
+from provingground.locks import receipt
 from provingground.store import Store
 from tiny import tiny
 
@@ -89,7 +90,7 @@ def test_workers_give_what_one_process_gives(workers, store, alone, watched):
     assert len(watched) > 1
     assert {finished.content for finished in watched} == {b""}  # they wrote it themselves
     assert sum(len(chunk.cells) for chunk in store.chunks("toy")) == 12
-    assert list((store.path / "claims").iterdir()) == []
+    assert list((store.path / "locks").iterdir()) == []
 
 
 def test_workers_give_what_one_process_gives_for_a_paper(workers, store, tmp_path):
@@ -101,7 +102,7 @@ def test_workers_give_what_one_process_gives_for_a_paper(workers, store, tmp_pat
 def test_workers_that_do_not_see_the_store_send_their_results(
     workers, store, alone, watched, monkeypatch
 ):
-    """Such as those of another machine: what the coordinator claimed is not there."""
+    """Such as those of another machine: what the coordinator locked is not there."""
     order = cluster.order
 
     def elsewhere(*args):
@@ -132,7 +133,7 @@ def test_any_executor_of_processes_will_do(store, alone):
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         assert cluster.capacity(pool) == 1
         assert run("toy/risk", store, pool, lanes=1, **TOY).identical(alone)
-    assert list((store.path / "claims").iterdir()) == []
+    assert list((store.path / "locks").iterdir()) == []
 
 
 def test_processes_that_are_gone_are_named_and_what_is_stored_stays(store):
@@ -151,7 +152,7 @@ def test_processes_that_are_gone_are_named_and_what_is_stored_stays(store):
             api.run("toy/risk", store=store, executor=pool, progress=kill, lanes=1, **TOY)
     assert done
     assert sum(len(chunk.cells) for chunk in store.chunks("toy")) >= done[0]
-    assert list((store.path / "claims").iterdir()) == []
+    assert list((store.path / "locks").iterdir()) == []
 
 
 def test_a_scheduler_that_runs_can_be_used(store, alone):
@@ -193,12 +194,12 @@ def job(store) -> Job:
 
 
 def ordered(job: Job, count: int = 2, **changes: Any) -> str:
-    """An order of some blocks, claimed, and maybe changed on the way."""
+    """An order of some blocks, locked, and maybe changed on the way."""
     blocks = job.blocks[:count]
     cells = np.concatenate([job.cells(b) for b in blocks])
-    claim = dispatch._name(job.cells(blocks[0]))
-    assert job.store.claim(claim)
-    text = cluster.order(job, blocks, cells, claim)
+    lock = dispatch._name(job.cells(blocks[0]))
+    assert job.store.lock(lock)
+    text = cluster.order(job, blocks, cells, lock)
     return json.dumps(json.loads(text) | changes)
 
 
@@ -210,11 +211,11 @@ def test_who_sees_the_store_writes_to_it(job):
 
 
 @pytest.mark.parametrize(
-    "claim", [["block", ""], ["block", "{}"], ["", ""], ["another", "what a claim said"]]
+    "lock", [["block", ""], ["block", "{}"], ["", ""], ["another", "what a lock said"]]
 )
-def test_who_does_not_see_the_claim_sends_the_results(job, claim):
-    """The store of another machine under the same name has not the claim of the coordinator."""
-    finished = cluster.work(ordered(job, claim=claim))
+def test_who_does_not_see_the_lock_sends_the_results(job, lock):
+    """The store of another machine under the same name has not the lock of the coordinator."""
+    finished = cluster.work(ordered(job, lock=lock))
     assert finished.content
     assert finished.size == len(finished.content)
     assert not job.stored().any()
@@ -235,6 +236,24 @@ def test_who_sees_the_store_and_cannot_write_sends_the_results(job, monkeypatch)
     assert finished.content
     job.store.put_packed("toy", finished.content)
     assert job.stored().sum() == 4
+
+
+def test_an_order_that_was_stored_is_not_computed_again(job, monkeypatch):
+    """Its first worker died before anybody had fetched the result."""
+    order = ordered(job)
+    cluster.work(order)
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "chunk", None)
+        assert cluster.work(order) == (b"", 0, 0.0, 0)
+    assert len(list((job.store.path / "toy").iterdir())) == 1
+    lock, _ = json.loads(order)["lock"]
+    for name in (lock, receipt(lock)):
+        job.store.locks.release(name)
+    assert not job.store.locks.is_signed(lock)
+    job.store.locks.close()
+    assert list((job.store.path / "locks").iterdir()) == []
+    ordered(job)  # by another coordinator: an old receipt does not count
+    assert not job.store.locks.is_signed(lock)
 
 
 def test_an_order_of_another_version_is_refused(job):
@@ -290,7 +309,7 @@ def test_an_order_that_does_not_fit_ends_the_run(workers, store, monkeypatch):
     monkeypatch.setattr(cluster, "order", changed)
     with pytest.raises(RunError, match="differently"):
         run("toy/risk", store, workers, **TOY)
-    assert list((store.path / "claims").iterdir()) == []
+    assert list((store.path / "locks").iterdir()) == []
 
 
 def test_a_study_that_workers_would_not_find_is_refused(workers, store):

@@ -1,6 +1,6 @@
 import dataclasses
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ def computed(monkeypatch):
     return count_computed(monkeypatch)
 
 
-def claims(store: Store) -> list[str]:
-    return [path.name for path in (store.path / "claims").iterdir()]
+def locks(store: Store) -> list[str]:
+    return [path.name for path in (store.path / "locks").iterdir()]
 
 
 # ------------------------------------------------------------------------------ stopping
@@ -44,7 +44,7 @@ def test_a_request_to_stop_that_python_drops_is_heeded(store, monkeypatch, how):
     with pytest.raises(KeyboardInterrupt) as stop:
         api.run(tiny(), "first", store=store, lanes=1, progress=tell)
     assert dropped == [stop.type] == [how]
-    assert claims(store) == []
+    assert locks(store) == []
 
 
 # ------------------------------------------------------------------------------ failures
@@ -73,7 +73,7 @@ def test_a_failure_is_named_and_everything_else_is_stored(store, monkeypatch):
     with pytest.raises(RunError, match=message):
         run(study, store, width=[2, 3])
     assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
-    assert claims(store) == []
+    assert locks(store) == []
 
 
 def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored(store):
@@ -88,8 +88,8 @@ def test_a_training_that_cannot_be_traced_is_named_and_everything_else_is_stored
     assert api.load(study, "first", store=store, width=[2]).attrs["missing"] == 0
 
 
-def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
-    """Claims of a living process are waited for: one that is left would block the next run."""
+def test_a_failed_run_leaves_no_locks_to_its_executor(store, monkeypatch):
+    """Locks of a living process are waited for: one that is left would block the next run."""
 
     def full(*args):
         raise RunError("the disk is full")
@@ -98,7 +98,7 @@ def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
         patched.setattr(Store, "put_packed", full)
         with ThreadPoolExecutor(1) as pool, pytest.raises(RunError, match="full"):
             run(tiny(), store, executor=pool, lanes=1)
-    assert claims(store) == []
+    assert locks(store) == []
 
 
 # ---------------------------------------------------------------- executors and processes
@@ -107,15 +107,15 @@ def test_a_failed_run_leaves_no_claims_to_its_executor(store, monkeypatch):
 def test_blocks_that_another_run_finishes_meanwhile_are_not_computed_again(
     store, computed, monkeypatch
 ):
-    study, claim = tiny(), Store.claim
+    study, take = tiny(), Store.lock
 
     def late(self, block):
-        """Just before this run claims its first block, another one does all the work."""
-        monkeypatch.setattr(Store, "claim", claim)
+        """Just before this run locks its first block, another one does all the work."""
+        monkeypatch.setattr(Store, "lock", take)
         run(study, Store(store.path))
-        return claim(self, block)
+        return take(self, block)
 
-    monkeypatch.setattr(Store, "claim", late)
+    monkeypatch.setattr(Store, "lock", late)
     with ThreadPoolExecutor(1) as pool:
         ds = run(study, store, executor=pool)
     assert ds.attrs["missing"] == 0
@@ -131,7 +131,30 @@ def test_any_executor_of_threads_will_do_and_progress_is_told(store):
     assert done == sorted(done)
     assert told[0][:2] == (0, 18)
     assert told[-1][:2] == (18, 18)
-    assert claims(store) == []
+    assert locks(store) == []
+
+
+def test_blocks_whose_worker_died_after_it_had_stored_them_are_not_computed_again(
+    store, computed, monkeypatch
+):
+    submit, died = ThreadPoolExecutor.submit, []
+
+    def dying(self, work, blocks, cells, fingerprint):
+        def once():
+            finished = work(blocks, cells, fingerprint)
+            if died:
+                return finished
+            died.append(1)
+            store.put_packed("tiny", finished.content)
+            raise BrokenExecutor("the worker died")
+
+        return submit(self, once)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", dying)
+    ds = run(tiny(), store, lanes=1)
+    assert died
+    assert ds.attrs["missing"] == 0
+    assert sum(computed) == sum(chunk_sizes(store)) == 18
 
 
 # -------------------------------------------------------------------------------- chunks
@@ -177,7 +200,7 @@ def test_of_a_file_s_blocks_only_those_that_fail_are_lost(store, monkeypatch):
     ds = api.load(study, "first", store=store, count=[5], rate=rates, seeds=1)
     assert ds.attrs["missing"] == 1
     assert np.isnan(ds["last"].values[77]).all()
-    assert claims(store) == []
+    assert locks(store) == []
 
 
 def test_the_numbers_do_not_depend_on_what_was_stored_before(store, tmp_path):

@@ -264,23 +264,42 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     monkeypatch.setattr(engine, "PARTS", 1)
     job = api.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
-    cells = job.cells(block)
-    content, size, seconds, _ = job.chunk([block, block], np.tile(cells, 2))
+    cells = np.array([f"{n:032x}" for n in range(18)], "S32")
+    content, size, seconds, _ = job.chunk([block, block], cells)
     assert size == len(content)
     chunk = store.read("tiny", store.put_packed("tiny", content).name)
     assert chunk is not None
     numbers = sum(array.nbytes for array in chunk.probes.values())
     assert size < numbers + 32 * 18 + 4 * 18 + 2500
-    assert chunk.cells.tolist() == [*cells, *cells]
+    assert chunk.cells.tolist() == cells.tolist()
     point = next(job.sweep.points())
     assert chunk.about["program"] == json.loads(json.dumps(point.program._asdict()))
     assert chunk.about["fingerprint"] == job.identities[point.program].fingerprint
     assert (chunk.about["lanes"], chunk.about["devices"]) == ("9", "1")
+    assert chunk.about["layout"] == f"{block.wide} x {block.deep}"
     assert 0 < seconds == pytest.approx(chunk.about["seconds"], abs=1e-6)
     rates = chunk.probes["config_rate"].reshape(2, 3, 3)
     seeds = chunk.probes["config_seed"].reshape(2, 3, 3)
     np.testing.assert_array_equal(rates, np.broadcast_to([0.1, 0.2, 0.3], (2, 3, 3)))
     np.testing.assert_array_equal(seeds, np.broadcast_to([[0], [1], [2]], (2, 3, 3)))
+
+
+# --------------------------------------------------------------------------------- notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-5", "0", "[]", "[1]", "[1, 2, 3]", "null", '["a", "b"]', "[NaN, 0]", "[-1, 0]",
+     "[1e400, 0]", "[0.1, -1]", "[0.1, Infinity]", "[" * 9999, "9" * 9999],
+)  # fmt: skip
+def test_notes_that_make_no_sense_are_none(store, text):
+    job = api.job(tiny(), "first", store=store)
+    program = job.groups[0].program
+    for kind in ("timings", "lanes"):
+        store.set_note(kind, job.on_device(program), text)
+    assert job.timing(program) is None
+    assert engine.chosen_lanes(job, program) == engine.LANES["serial"]
+    assert job.forecast().seconds is None
 
 
 # ------------------------------------------------------------------------------- devices

@@ -21,8 +21,10 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunks import IDS, PROBES, found, put, renamed_to_match
-from provingground import store as module
+from chunks import ABOUT, IDS, PROBES, found, put, renamed_to_match
+from provingground import files
+from provingground.chunk import packed
+from provingground.errors import StoreError
 from provingground.store import Store
 
 
@@ -88,13 +90,20 @@ SPOILED = [truncated, flipped, emptied, pickled, pickled_well, emptied_well, tru
 def test_unsound_files_are_named_and_set_aside_and_never_loaded(store, tmp_path, spoil):
     good = put(store, IDS[:1])
     bad = spoil(put(store, IDS[1:]), tmp_path)
+    content = bad.read_bytes()
     fresh = Store(store.path)
     assert list(found(fresh)) == IDS[:1]
+    assert bad.read_bytes() == content  # reading moves nothing
+    assert list(fresh.damaged) == [bad]
+    fresh.set_aside()
     assert not bad.exists()
     assert not (tmp_path / "sprung").exists()
-    (line,) = fresh.quarantined
+    (line,) = fresh.said
     assert bad.name in line
-    assert (store.path / "quarantine" / bad.name).exists()
+    (aside,) = (store.path / "quarantine").iterdir()
+    assert aside.read_bytes() == content
+    assert aside.name.startswith("s.")
+    assert aside.name.endswith(bad.name)
     assert good.exists()
     assert list(found(Store(store.path))) == IDS[:1]
     put(store, IDS[1:])
@@ -112,8 +121,10 @@ def test_a_file_changed_anywhere_is_read_or_set_aside_even_under_a_fitting_name(
         path.write_bytes(content)
         path = renamed_to_match(path)
         there = found(store)
-        assert bool(store.quarantined) == (not path.exists())
+        assert bool(store.damaged) == (not there)
         assert all(place == path for place, _ in there.values())
+        store.set_aside()
+        assert bool(there) == path.exists()
 
 
 def test_the_trap_would_spring(tmp_path):
@@ -126,25 +137,67 @@ def test_a_file_that_another_process_sets_aside_meanwhile_is_no_error(store, mon
     put(store, IDS[:1])
     bad = flipped(put(store, IDS[1:]), store.path)
 
-    def gone(path, mode):
-        if path == bad and not opened:
-            path.unlink()
-        file = open(path, mode)  # noqa: SIM115
-        if path == bad:
-            path.unlink()
-        return file
+    def gone(path, limit):
+        if Path(path) == bad and not opened:
+            bad.unlink()
+        content = read(path, limit)
+        if Path(path) == bad:
+            bad.unlink()
+        return content
 
-    monkeypatch.setattr(module, "open", gone, raising=False)
-    assert list(found(Store(store.path))) == IDS[:1]
+    read = files.read
+    monkeypatch.setattr(files, "read", gone)
+    fresh = Store(store.path)
+    assert list(found(fresh)) == IDS[:1]
+    fresh.set_aside()
+    assert (fresh.damaged, fresh.said) == ({}, [])
 
 
-def test_other_files_and_links_are_left_alone(store):
+@pytest.mark.parametrize("name", ["notes.txt", "mine.nc", f"{'0' * 63}.nc", f"{'A' * 64}.nc"])
+def test_other_files_are_left_alone(store, name):
     put(store)
-    stranger = store.path / "s" / "notes.txt"
+    stranger = store.path / "s" / name
     stranger.write_text("mine")
     assert len(found(store)) == 3
+    store.set_aside()
     assert stranger.read_text() == "mine"
-    assert store.quarantined == []
+    assert (store.damaged, store.said) == ({}, [])
+
+
+def test_files_of_one_name_are_set_aside_beside_each_other(store):
+    for study in ("s", "t"):
+        for content in (b"one", b"another"):
+            path = store.put_packed(study, packed(IDS, PROBES, ABOUT))
+            path.write_bytes(content)
+            store.look(study)
+            store.set_aside()
+    there = list((store.path / "quarantine").iterdir())
+    assert sorted(p.read_bytes() for p in there) == [b"another", b"another", b"one", b"one"]
+    assert sorted(p.name[:2] for p in there) == ["s.", "s.", "t.", "t."]
+
+
+ERRORS = [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE, errno.ENOMEM]
+
+
+@pytest.mark.parametrize("error", [*(OSError(n, os.strerror(n)) for n in ERRORS), MemoryError()])
+def test_a_file_that_cannot_be_read_is_named_and_left_where_it_is(store, monkeypatch, error):
+    good = put(store)
+
+    def refuse(path, limit):
+        if Path(path) == good:
+            raise error
+        return read(path, limit)
+
+    read = files.read
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read", refuse)
+        fresh = Store(store.path)
+        for use in (lambda: found(fresh), lambda: list(fresh.chunks("s"))):
+            with pytest.raises(StoreError, match=f"cannot read {good}: .*left where it is"):
+                use()
+        fresh.set_aside()
+    assert good.exists()
+    assert len(found(fresh)) == 3
 
 
 @pytest.mark.parametrize("spoil", [truncated, pickled_well])
@@ -157,11 +210,13 @@ def test_an_unsound_file_of_a_read_only_store_is_named_and_not_loaded(
     def refuse(*args):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(os, "rename", refuse)
     fresh = Store(store.path)
     assert list(found(fresh)) == IDS[:1]
-    (line,) = fresh.quarantined
+    fresh.set_aside()
+    (line,) = fresh.said
     assert bad.name in line
+    assert "left where it is" in line
 
 
 # --------------------------------------------------------------------- costly to look at
@@ -187,9 +242,10 @@ def refused(store: Store, path: Path) -> str:
     fresh = Store(store.path)
     with cheaply():
         assert list(found(fresh)) == IDS[:1]
+    fresh.set_aside()
     assert not path.exists()
     assert good.exists()
-    (line,) = fresh.quarantined
+    (line,) = fresh.said
     assert path.name in line
     return line
 
@@ -256,29 +312,44 @@ def test_many_variables_of_the_same_data(store, count, size):
 
 @pytest.mark.parametrize("start", [b"", b"CDF\x01", b"CDF\x02", b"\x89HDF\r\n"])
 def test_a_gigabyte_of_nothing(store, start):
-    path = store.path / "s" / f"{'0' * 64}.nc"
-    path.parent.mkdir(parents=True)
+    path = put(store, IDS[:1]).with_name(f"{'0' * 64}.nc")
     path.write_bytes(start)
     os.truncate(path, 2**30)
     with cheaply(10, 2):
         line = refused(store, path)
     assert "larger than any chunk" in line
-    assert (store.path / "quarantine" / path.name).stat().st_size == 2**30
+    (aside,) = (store.path / "quarantine").iterdir()
+    assert aside.stat().st_size == 2**30
 
 
 def test_a_file_with_no_end_is_not_read(store):
     """A named pipe, or a device, would hang whoever opens it."""
-    path = store.path / "s" / f"{'0' * 64}.nc"
-    path.parent.mkdir(parents=True)
+    path = put(store).with_name(f"{'0' * 64}.nc")
     path.symlink_to("/dev/zero")
     with cheaply(10, 2):
-        assert found(store) == {}
+        assert len(found(store)) == 3
+        store.set_aside()
     assert Path("/dev/zero").exists()
+    assert path.is_symlink()
+
+
+def test_what_is_no_file_is_left_where_it_is_and_said(store, tmp_path):
+    good = put(store, IDS[:1])
+    copy = tmp_path / "copy.nc"
+    put(store, IDS[1:]).rename(copy)
+    link, folder = (good.with_name(f"{n * 64}.nc") for n in "01")
+    link.symlink_to(copy)
+    folder.mkdir()
+    assert list(found(store)) == IDS[:1]
+    store.set_aside()
+    assert link.is_symlink()
+    assert folder.is_dir()
+    assert copy.exists()
+    assert [path.name in "".join(store.said) for path in (link, folder)] == [True, True]
 
 
 def test_a_pipe_is_not_waited_for(store):
-    path = store.path / "s" / f"{'0' * 64}.nc"
-    path.parent.mkdir(parents=True)
+    path = put(store).with_name(f"{'0' * 64}.nc")
     os.mkfifo(path)
     reader = threading.Thread(target=found, args=(store,))
     reader.start()
@@ -295,7 +366,7 @@ def test_a_pipe_is_not_waited_for(store):
 
 def packed_with(text: bytes, probes: Any = PROBES, cells: Any = IDS) -> bytes:
     """A chunk with any text as its record."""
-    content = module.packed(cells, probes, {"record": "?" * (len(text) - 14)})
+    content = packed(cells, probes, {"record": "?" * (len(text) - 14)})
     before = json.dumps({"record": "?" * (len(text) - 14)}).encode()
     assert len(before) == len(text)
     assert content.count(before) == 1
@@ -318,6 +389,15 @@ def packed_with(text: bytes, probes: Any = PROBES, cells: Any = IDS) -> bytes:
         b"[" * 100_000,
         b'{"a":' * 100_000,
         b"9" * 100_000,
+        b'{"seconds": 1e400}',
+        b'{"seconds": -1}',
+        b'{"seconds": NaN}',
+        b'{"a": Infinity}',
+        b'{"seconds": true}',
+        b'{"seconds": ' + b"9" * 4000 + b"}",
+        b'{"device": 3}',
+        b'{"program": []}',
+        b'{"a": "' + b" " * 2**20 + b'"}',
     ],
     ids=lambda text: repr(text[:8]),
 )
@@ -327,5 +407,31 @@ def test_a_file_without_a_record_is_set_aside(store, text):
     fresh = Store(store.path)
     with cheaply():
         assert found(fresh) == {}
+    fresh.set_aside()
     assert not path.exists()
-    assert len(fresh.quarantined) == 1
+    assert len(fresh.said) == 1
+
+
+@pytest.mark.parametrize(
+    ("probes", "cells", "why"),
+    [
+        ({"x": ((), np.array([b"a", b"b", b"c"], "S1"))}, IDS, "holds no numbers"),
+        (PROBES, [IDS[0], IDS[1], IDS[0]], "two of its cells are the same"),
+        (PROBES, ["A" * 32, *IDS[1:]], "have no identities"),
+        (PROBES, ["short", *IDS[1:]], "have no identities"),
+    ],
+)
+def test_a_file_that_is_no_chunk_is_set_aside(store, probes, cells, why):
+    path = store.put("s", cells, probes, ABOUT)
+    assert found(store) == {}
+    assert why in store.damaged[path]
+
+
+def test_letters_that_would_act_on_a_terminal_are_escaped(store, capsys):
+    path = store.put("s", IDS, {"\x1b[31m": ((), np.array([b"a"] * 3, "S1"))}, ABOUT)
+    found(store)
+    store.tell()
+    told = capsys.readouterr().err
+    assert path.name in told
+    assert "\\x1b[31m" in told
+    assert "\x1b" not in told

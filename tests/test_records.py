@@ -1,5 +1,6 @@
 """Files of a store that are what they should be, but for what their numbers and records say."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import provingground as pg
+from provingground import netcdf
 from provingground.atlas.render import Entry, report
 from provingground.errors import RunError
 from provingground.store import Store
@@ -36,7 +38,10 @@ def spoiled(folder: Path, sound: Path, change: Callable[[Any, Any], Any]) -> Sto
     dims = {"train_loss": ("step",), "step": ("step",)}
     probes = {n: (dims.get(n, ()), a) for n, a in chunk.probes.items()}
     change(probes, chunk.about)
-    Store(folder).put("toy", chunk.cells, probes, chunk.about)
+    variables = {n: (("cell", *dims), array) for n, (dims, array) in probes.items()}
+    variables["cell_id"] = ("cell", "letter"), chunk.cells.view("S1").reshape(len(chunk.cells), -1)
+    record = json.dumps(chunk.about).encode()  # which may be no JSON, but Python's
+    Store(folder).put_packed("toy", netcdf.write(variables, "about", record))
     return Store(folder)
 
 
@@ -54,6 +59,9 @@ def program(**entries: Any) -> Callable[[Any, Any], Any]:
 
 RECORDS = {
     "nothing": lambda probes, about: about.clear(),
+    "before time": says(seconds=-1.0),
+    "no number": says(seconds=float("nan")),
+    "very long": says(seconds=10**400),
     "no program": lacks("program"),
     "no fingerprint": lacks("fingerprint"),
     "no seconds": lacks("seconds"),
@@ -109,7 +117,7 @@ def flat(probes: Any, about: Any) -> None:
 
 
 def letters(probes: Any, about: Any) -> None:
-    probes["test_loss"] = (), np.array([b"x"] * 8, "S1")
+    probes["test_loss"] = (), np.full(8, b"x", "S1")
 
 
 def no_config(probes: Any, about: Any) -> None:
@@ -145,7 +153,7 @@ def test_files_that_disagree_about_a_shape_are_named(tmp_path, sound):
     store = spoiled(tmp_path / "store", sound, other_steps)
     assert pg.load(TOY, "risk", store=store, **SMALL).attrs["missing"] == 0
     more: dict[str, Any] = SMALL | {"noise": [0.5, 1.0, 2.0]}
-    with pytest.raises(RunError, match=r"another shape in .*\.nc.*remove"):
+    with pytest.raises(RunError, match=r"another shape in .*\.nc than in .*\.nc; move"):
         pg.run(TOY, "risk", store=Store(store.path), **more)
 
 

@@ -64,7 +64,7 @@ def test_verify_sets_broken_files_aside(store):
     bad.write_bytes(content)
     fresh = Store(store.path)
     assert verify(TOY, fresh) == State(1, 4, 0, 0, 0)
-    assert bad.name in fresh.quarantined[0]
+    assert f"quarantined toy/{bad.name}" in fresh.said[0]
 
 
 def test_results_of_another_program_are_stale(store):
@@ -119,6 +119,78 @@ def test_adopting_old_results_keeps_new_ones(store, monkeypatch, newest_first):
     monkeypatch.setattr(Store, "chunks", ordered)
     verify(UPGRADED, Store(store.path), adopt=True)
     assert missing(UPGRADED, store, [4, 5]) == 0
+
+
+def changed(store, change, rows=slice(None), **about):
+    """Another file of the first file's cells, some of its probes changed."""
+    chunk = next(store.chunks("toy"))
+    dims = {"train_loss": ("step",), "step": ("step",)}
+    probes = {n: (dims.get(n, ()), a[rows]) for n, a in chunk.probes.items()}
+    change(probes)
+    store.put("toy", chunk.cells[rows], probes, chunk.about | about)
+    return chunk.path
+
+
+def doubled(probes):
+    dims, values = probes["test_loss"]
+    probes["test_loss"] = dims, 2 * values
+
+
+def test_verify_finds_two_values_for_one_cell(store):
+    run(TOY, store)
+    changed(store, doubled)
+    state = verify(TOY, Store(store.path))
+    (problem,) = state.problems
+    assert problem.count(".nc") == 2
+    assert "differ in 4 equal cells, made in the same way" in problem
+    assert state.remarks == ()
+
+
+def test_verify_tells_how_values_of_different_devices_differ(store):
+    run(TOY, store)
+    changed(store, doubled, device="another")
+    state = verify(TOY, Store(store.path))
+    (remark,) = state.remarks
+    assert re.search(r"made on different devices.*the first counts; test_loss by at most", remark)
+    assert "train_loss" not in remark
+    assert state.problems == ()
+
+
+def shorter(probes):
+    for name in ("train_loss", "step"):
+        dims, values = probes[name]
+        probes[name] = dims, values[:, :5]
+
+
+def test_verify_finds_probes_of_another_shape(store):
+    run(TOY, store)
+    first = changed(store, shorter)
+    first.unlink()
+    problems = verify(TOY, Store(store.path)).problems
+    assert {word for p in problems for word in ("step", "train_loss") if f" {word} has" in p} == {
+        "step",
+        "train_loss",
+    }
+    assert all(p.count(".nc") == 2 for p in problems)
+
+
+def test_verify_sets_files_aside_that_lack_a_probe_of_today_s_program(store):
+    run(TOY, store)
+    first = changed(store, lambda probes: probes.pop("test_loss"))
+    first.unlink()
+    fresh = Store(store.path)
+    assert verify(TOY, fresh).chunks == 1
+    assert "it lacks the probe test_loss" in fresh.said[0]
+
+
+def test_verify_names_files_that_do_not_say_what_computed_them(store):
+    run(TOY, store)
+    chunk = next(store.chunks("toy"))
+    chunk.path.unlink()
+    path = store.put("toy", ["0" * 32], {"x": ((), np.zeros(1))}, {"fingerprint": "f"})
+    (problem,) = verify(TOY, Store(store.path)).problems
+    assert problem == f"{path}: it does not say what computed it"
+    assert path.exists()
 
 
 # ---------------------------------------------------------------------------------- diff

@@ -15,7 +15,7 @@ import xarray as xr
 
 from provingground import dispatch, grid, plot
 from provingground.engine import Job
-from provingground.errors import InputError, shortened, unknown
+from provingground.errors import InputError, StoreError, shortened, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
 from provingground.programs import data_of, probe_dims, single
@@ -35,6 +35,7 @@ from provingground.study import (
 from provingground.train import taped
 
 LEAST_SEEDS = 3
+ROUNDS = 3  # of filling what was damaged while a run went on
 Progress = bool | Callable[[int, int, str], None] | None
 
 
@@ -160,9 +161,15 @@ def finish(
 ) -> xr.Dataset:
     """Runs what a planned sweep still misses, and returns its Dataset."""
     with _reporting(progress, f"{planned.study.name}/{planned.sweep.experiment.name}") as tell:
-        for _ in stages(planned):
-            dispatch.run(planned, executor, tell)
-    return dataset(planned)
+        for _ in range(ROUNDS):
+            for _ in stages(planned):
+                dispatch.run(planned, executor, tell)
+            if not (ds := dataset(planned)).attrs["missing"]:
+                return ds
+    raise StoreError(
+        f"cells went missing from the store {planned.store.path} {ROUNDS} times after they were "
+        "computed: its files are being damaged or removed"
+    )
 
 
 def load(
@@ -194,7 +201,9 @@ def stored(planned: Job) -> xr.Dataset:
     for _ in stages(planned):
         if not planned.stored()[planned.wanted].all():
             break
-    return dataset(planned)
+    ds = dataset(planned)
+    planned.store.tell()
+    return ds
 
 
 def check(

@@ -26,7 +26,6 @@ from provingground.errors import InputError, RunError, Terminated, stop
 from provingground.terminal import any_letter, flush, prepare, say, show_table, show_text
 
 if TYPE_CHECKING:
-    from provingground.store import Store
     from provingground.study import Experiment, Study, Verdict
 
 
@@ -191,6 +190,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     if job.forecast().seconds is None:
         say("timing one call of each program ...")
     forecast = job.forecast(measure=True)
+    job.store.tell()
     show_text(
         f"\n{forecast.cells} cells, {forecast.stored} stored; {forecast.programs} programs to "
         f"compile, {forecast.lanes} lanes at once on {job.where}; about "
@@ -280,7 +280,6 @@ def run(
     start = time.perf_counter()
     with _workers(workers, scheduler, dashboard) as executor:
         ds = api.finish(job, executor=executor)
-    _report_quarantine(job.store)
     say(f"done in {_duration(time.perf_counter() - start)}; store: {job.store.path}")
     if ds.attrs["diverged"]:
         say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
@@ -320,13 +319,13 @@ def check(
     outputs.check(save)
     _must_go_together(workers, scheduler, dashboard)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
+    kept = api.store_at(store)
     start = time.perf_counter()
-    jobs = [_planned(*each, scale, set_, seeds, lanes, store, False) for each in chosen]
+    jobs = [_planned(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
         for job in jobs:
             ds = api.finish(job, executor=executor)
-            _report_quarantine(job.store)
             verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
             provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
@@ -383,12 +382,16 @@ def report(
     from provingground import api
     from provingground.atlas.render import Entry
     from provingground.atlas.render import report as render
+    from provingground.errors import StoreError
 
     outputs.check(out)
+    kept = api.store_at(store)
     entries, left_out = [], []
     for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
-            ds = api.load(owner, experiment.name, scale=scale, store=store)  # pyright: ignore
+            ds = api.load(owner, experiment.name, scale=scale, store=kept)  # pyright: ignore
+        except StoreError:
+            raise
         except RunError:
             left_out.append(f"{owner.name}/{experiment.name}")
             continue
@@ -418,21 +421,60 @@ def verify(
         typer.Option("--adopt", help="Rerun a few stale cells and keep all if they agree."),
     ] = False,
 ) -> None:
-    """Check every file of the store; after an upgrade, adopt results that still agree."""
-    from provingground import api, upkeep
-    from provingground.store import Store
+    """Check every file of the store; after an upgrade, adopt results that still agree.
 
-    kept = Store() if store is None else Store(store)
-    names = studies or [s for s in (*api.studies(), "toy") if (kept.path / s).is_dir()]
-    for name in names:
-        state = upkeep.verify(api.study(name), kept, adopt=adopt)
+    Exit code 3 when anything is wrong.
+    """
+    from provingground import api, inspection, upkeep
+
+    kept = api.store_at(store)
+    if not kept.exists():
+        raise InputError(f"there is no store at {kept.path}")
+    problems = [*map(str, inspection.foreign(kept)), *map(str, inspection.damaged_notes(kept))]
+    for name in studies or inspection.studies(kept):
+        try:
+            owner = api.study(name)
+        except InputError:
+            if studies:
+                raise
+            chunks = [len(chunk.cells) for chunk in kept.chunks(name)]
+            kept.set_aside()
+            show_text(f"{name}: {len(chunks)} files, {sum(chunks)} cells, of a study not known")
+            continue
+        state = upkeep.verify(owner, kept, adopt=adopt)
+        problems += state.problems
         show_text(
             f"{name}: {state.chunks} files, {state.cells} cells, {state.stale} stale"
             + (f", {state.adopted} adopted, {state.refused} differ" if adopt else "")
         )
-    _report_quarantine(kept)
-    if kept.quarantined:
+        for remark in state.remarks:
+            show_text(remark)
+    if left := inspection.leftovers(kept):
+        show_text(f"{left} files of processes that are no more; the next run removes them")
+    for problem in problems:
+        say(f"proving: {problem}")
+    if problems or kept.said:
         raise typer.Exit(3)
+
+
+@app.command()
+def upgrade(store: StoreOption = None) -> None:
+    """Make a store of version 0.1.0, every file of which is sound, one of this version."""
+    from provingground import api, inspection
+    from provingground.store import OLD_FOLDERS
+
+    kept = api.store_at(store)
+    found = inspection.upgrade(kept)
+    for one in found:
+        say(f"proving: {one}")
+    if found:
+        raise RunError(
+            f"{len(found)} files of {kept.path} are not of a store, or damaged; nothing was "
+            "changed. Move them away and try again."
+        )
+    show_text(f"{kept.path} is a store of this version")
+    if old := [name for name in OLD_FOLDERS if (kept.path / name).is_dir()]:
+        show_text(f"not used any more, and may be deleted by hand: {', '.join(old)}")
 
 
 @app.command()
@@ -607,11 +649,6 @@ def _duration(seconds: float | None) -> str:
     if seconds < 100:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _report_quarantine(store: "Store") -> None:
-    for line in store.quarantined:
-        say(f"quarantined {line}")
 
 
 def _stop(number: int, frame: Any) -> None:

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from provingground import grid, registry
+from provingground.chunk import Ids
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
 from provingground.identity import Identity, cell_ids, program_hash, what_runs
 from provingground.machine import Machine, here
-from provingground.store import Ids, Store
+from provingground.store import Store
 
 if TYPE_CHECKING:
     from provingground.engine import Block, Finished, Job
@@ -147,7 +148,7 @@ def can_be_found(job: "Job") -> None:
         )
 
 
-def order(job: "Job", blocks: Sequence["Block"], cells: Ids, claim: str) -> str:
+def order(job: "Job", blocks: Sequence["Block"], cells: Ids, lock: str) -> str:
     """What a worker needs to know to compute some blocks of a job."""
     sweep = job.sweep
     program = job.groups[blocks[0].group].program
@@ -161,7 +162,7 @@ def order(job: "Job", blocks: Sequence["Block"], cells: Ids, claim: str) -> str:
             "cells": cells.astype(str).tolist(),
             "identity": job.identities[program],
             "store": str(job.store.path.resolve()),
-            "claim": [claim, job.store.claims.holder(claim)],
+            "lock": [lock, job.store.locks.holder(lock)],
         }
     )
 
@@ -176,14 +177,17 @@ def dask_setup(worker: Any) -> None:
 
 
 def work(text: str) -> "Finished":
-    """Computes the blocks of an order."""
-    from provingground.engine import Block
+    """Computes the blocks of an order, unless an earlier worker has stored them.
+
+    Dask gives an order again if its worker dies before the result was fetched from it.
+    """
+    from provingground.engine import Block, Finished
 
     order = json.loads(text)
-    claim, holder = order["claim"]
+    lock, holder = order["lock"]
     store = Store(Path(order["store"]))
     store.must_stay()
-    shared = bool(holder) and store.claims.holder(claim) == holder
+    shared = bool(holder) and store.locks.holder(lock) == holder
     job = _job(
         order["studies"],
         json.dumps([order["plan"], order["settings"], order["seeds"]]),
@@ -195,10 +199,13 @@ def work(text: str) -> "Finished":
     ]
     cells = np.array(order["cells"], "S32")
     _check(job, blocks, cells, order)
+    if shared and store.locks.is_signed(lock):  # and the worker died before that was known
+        return Finished(b"", 0, 0.0, 0)
     finished = job.chunk(blocks, cells)
     if shared:
         try:
             store.put_packed(job.study.name, finished.content)
+            store.locks.sign(lock)
             return finished._replace(content=b"")
         except RunError:  # visible, but not writable from here
             pass

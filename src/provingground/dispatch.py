@@ -1,4 +1,4 @@
-"""Blocks -> batches -> any Executor -> store: claims, retries, progress, and how to stop."""
+"""Blocks -> batches -> any Executor -> store: locks, retries, progress, and how to stop."""
 
 import hashlib
 import threading
@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from provingground import cluster
+from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
 from provingground.errors import RunError, Terminated, heed
-from provingground.store import Ids
+from provingground.locks import receipt
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
 CHUNK_BYTES = 2**25
@@ -75,11 +76,12 @@ class _Work:
             tune(job)
         self.pool = executor or ThreadPoolExecutor(job.where.workers)
         self.queue = deque(job.missing())
+        job.store.set_aside()
         self.total = sum(b.cells for b in self.queue)
         self.suspects: deque[Block] = deque()  # of having killed a worker
         self.elsewhere: list[Block] = []  # in work by other processes
         self.flying: dict[Future[Finished], Batch] = {}
-        self.claimed: set[str] = set()
+        self.held: set[str] = set()
         self.spent: dict[int, list[float]] = {}  # by group: seconds, cells, bytes, memory
         self.failed: list[tuple[Block, Exception]] = []
         self.done = 0
@@ -103,11 +105,16 @@ class _Work:
 
     def _submit(self) -> None:
         while self.queue and len(self.flying) <= self._capacity():
-            if batch := self._claimed(self._next()):
+            if batch := self._locked(self._next()):
                 self._send(batch)
         if self.suspects and not self.queue and not self.flying:
             block = self.suspects.popleft()
-            self._send(Batch([block], [self.job.cells(block)], alone=True))
+            cells = self.job.cells(block)
+            self.job.store.look(self.job.study.name)
+            if self.job.stored(cells).all():  # its worker died after it had stored them
+                self._finished([cells])
+            else:
+                self._send(Batch([block], [cells], alone=True))
 
     def _capacity(self) -> int:
         """How many batches are in work, beside one that waits."""
@@ -128,13 +135,13 @@ class _Work:
             taken.append(self.queue.popleft())
         return taken
 
-    def _claimed(self, blocks: list[Block]) -> Batch | None:
+    def _locked(self, blocks: list[Block]) -> Batch | None:
         """Those blocks that no other process has, and that none has stored meanwhile."""
         mine: list[tuple[Block, Ids]] = []
         for block in blocks:
             cells = self.job.cells(block)
-            if self.job.store.claim(_name(cells)):
-                self.claimed.add(_name(cells))
+            if self.job.store.lock(_name(cells)):
+                self.held.add(_name(cells))
                 mine.append((block, cells))
             else:
                 self.elsewhere.append(block)
@@ -174,10 +181,11 @@ class _Work:
             return
         if finished.content:
             self.job.store.put_packed(self.job.study.name, finished.content)
-        known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
-        for i, more in enumerate((finished.seconds, batch.size, finished.size)):
-            known[i] += more
-        known[3] = max(known[3], finished.memory)
+        if finished.size:  # else it was stored before
+            known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
+            for i, more in enumerate((finished.seconds, batch.size, finished.size)):
+                known[i] += more
+            known[3] = max(known[3], finished.memory)
         self._finished(batch.cells)
         self.tell(self.done, self.total, "training")
 
@@ -204,7 +212,7 @@ class _Work:
             cells = self.job.cells(block)
             if self.job.stored(cells).all():
                 self.done += len(cells)
-            elif batch := self._claimed([block]):
+            elif batch := self._locked([block]):
                 self._send(batch)
 
     def report(self) -> None:
@@ -236,23 +244,25 @@ class _Work:
         self.over.set()
         for future in self.flying:
             future.cancel()
-        for name in list(self.claimed):
+        for name in list(self.held):
             self._release(name)
-        self.job.store.claims.close()
+        self.job.store.locks.close()
         if self.own:
             self.pool.shutdown(wait=False, cancel_futures=True)
 
     def _release(self, name: str) -> None:
-        self.claimed.discard(name)
-        self.job.store.claims.release(name)
+        self.held.discard(name)
+        self.job.store.locks.release(name)
+        if self.remote:
+            self.job.store.locks.release(receipt(name))
 
     def _renew(self) -> None:
         while not self.over.wait(RENEW_SECONDS):
-            self.job.store.claims.renew(list(self.claimed))
+            self.job.store.locks.renew(list(self.held))
 
 
 def _name(cells: Ids) -> str:
-    """Under which name a block is claimed."""
+    """Under which name a block is locked."""
     return hashlib.sha256(cells.tobytes()).hexdigest()[:32]
 
 

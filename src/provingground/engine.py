@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from provingground.chunk import Ids, packed
 from provingground.errors import InputError, RunError
 from provingground.grid import Group, Point, Program, Sweep
 from provingground.identity import Identity, cell_ids, digest_of_data, identify
 from provingground.machine import Machine, here, provenance
 from provingground.programs import Lanes, Programs, data_of, probe_dims
-from provingground.store import Ids, Store, packed
+from provingground.store import Store
 from provingground.study import Study, traced
 from provingground.train import LaneMode
 
@@ -74,7 +75,7 @@ class Finished(NamedTuple):
     """A chunk, packed for the store (unless a worker stored it itself), and what it took."""
 
     content: bytes
-    size: int
+    size: int  # 0 if it was stored before
     seconds: float  # compilation apart
     memory: int
 
@@ -115,8 +116,7 @@ class Job:
 
     @cached_property
     def programs(self) -> Programs:
-        folder = self.store.path / "compiled"
-        return Programs(self.study, self.data, self.data_digest, self.identities, self.mode, folder)
+        return Programs(self.study, self.data, self.data_digest, self.identities, self.mode)
 
     # ------------------------------------------------------------------- what is wanted
 
@@ -157,7 +157,7 @@ class Job:
         """Which cells (of all) are in the store."""
         if cells is None:
             self.store.look(self.study.name)
-        return self.store.index(self.study.name).where(self.ids if cells is None else cells)[0] >= 0
+        return self.store.where(self.study.name, self.ids if cells is None else cells)[0] >= 0
 
     def cells(self, block: Block) -> Ids:
         """The identities of a block's cells, seeds first."""
@@ -267,6 +267,7 @@ class Job:
             "fingerprint": self.identities[group.program].fingerprint,
             "data": self.data_digest,
             "lanes": ", ".join(sorted({str(n) for _, n, _ in done})),
+            "layout": ", ".join(sorted({f"{b.wide} x {b.deep}" for b in blocks})),
             "seconds": round(seconds, 6),
             **provenance(self.where),
         }
@@ -310,8 +311,10 @@ class Job:
         """What a cell costs on this device, as measured by an earlier run."""
         text = self.store.note("timings", self.on_device(program))
         try:
-            return None if text is None else Timing(*json.loads(text))
-        except (TypeError, ValueError):  # of an earlier version
+            seconds, memory = json.loads(text or "")
+            sensible = 0 <= seconds < 1e9 and 0 <= memory < 1e18
+            return Timing(float(seconds), int(memory)) if sensible else None
+        except (TypeError, ValueError, RecursionError):  # none, or of another version
             return None
 
     def remember(self, program: Program, timing: Timing) -> None:
@@ -330,8 +333,19 @@ def chosen_lanes(job: Job, program: Program) -> int:
     """The width measured for this program and device, else the backend's rule."""
     if job.study.simulators[program.simulator].host:
         return 1
-    measured = job.store.note("lanes", job.on_device(program))
-    return LANES[job.mode] * job.where.devices if measured is None else int(measured)
+    return measured_lanes(job, program) or LANES[job.mode] * job.where.devices
+
+
+def measured_lanes(job: Job, program: Program) -> int | None:
+    """The width that was measured for a program on this device."""
+    text = job.store.note("lanes", job.on_device(program)) or ""
+    rule = LANES[job.mode] * job.where.devices
+    return int(text) if text in {str(lanes) for lanes in _widths(rule)} else None
+
+
+def _widths(rule: int) -> tuple[int, ...]:
+    """The widths among which is measured."""
+    return rule // 4, rule, rule * 4
 
 
 def tune(job: Job) -> None:
@@ -341,20 +355,19 @@ def tune(job: Job) -> None:
         program = job.groups[number].program
         each = job.timing(program)
         cells = sum(b.cells for b in todo if b.group == number)
-        name = job.on_device(program)
-        if job.store.note("lanes", name) or not each or each.seconds * cells < worth:
+        if measured_lanes(job, program) or not each or each.seconds * cells < worth:
             continue
         if job.study.simulators[program.simulator].host:
             continue
         rule = LANES[job.mode] * job.where.devices
         cost = {}
-        for lanes in (rule // 4, rule, rule * 4):
+        for lanes in _widths(rule):
             tried = Job(job.sweep, job.store, lanes, only=job.only, machine=job.machine)
             tried.groups = job.groups
             block = tried._whole(number)[0]
             cost[lanes] = job.timed(block)[2] / block.cells
         best = min(cost, key=lambda lanes: cost[lanes])
-        job.store.set_note("lanes", name, str(best))
+        job.store.set_note("lanes", job.on_device(program), str(best))
 
 
 def _ordered(groups: Sequence[Group], cut: list[list[Block]]) -> list[Block]:

@@ -15,6 +15,10 @@ class RunError(RuntimeError):
     """Work that was asked for could not be finished. Finished work is kept; exit code 3."""
 
 
+class StoreError(RunError):
+    """A store that cannot be read or written, or that contradicts itself."""
+
+
 def unknown(kind: str, name: Any, allowed: Iterable[str]) -> InputError:
     """An error that names what was wrong, what is allowed and the nearest valid name."""
     names = list(allowed)

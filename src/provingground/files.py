@@ -14,7 +14,11 @@ class NotPlain(ValueError):
     """A link, pipe, device or folder where a file should be, or a file of more than the limit."""
 
 
-def read(path: Path, limit: int) -> bytes:
+class TooLarge(NotPlain):
+    """A plain file of more than the limit."""
+
+
+def read(path: Path | str, limit: int) -> bytes:
     """The content of a plain file of at most `limit` bytes.
 
     Links are not followed and pipes not waited for: these are `NotPlain`. What the system refuses
@@ -22,13 +26,35 @@ def read(path: Path, limit: int) -> bytes:
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):  # before it is opened: a device may act on that
         raise NotPlain("not a plain file")
-    with open(os.open(path, os.O_RDONLY | _SAFE), "rb") as file:
-        about = os.fstat(file.fileno())
+    file = os.open(path, os.O_RDONLY | _SAFE)
+    try:
+        about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode):
             raise NotPlain("not a plain file")
         if about.st_size > limit:
-            raise NotPlain(f"larger than {limit} bytes")
-        return file.read(limit + 1)[:limit]
+            raise TooLarge(f"larger than {limit} bytes")
+        content = os.read(file, about.st_size)
+        while len(content) < about.st_size and (more := os.read(file, about.st_size)):
+            content += more
+        return content
+    finally:
+        os.close(file)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a file, and no link to one."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def write(path: Path, content: bytes, *, sync: bool = True, tag: str = "") -> None:

@@ -3,6 +3,7 @@
 import math
 import os
 import platform
+import stat
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,7 @@ import numpy as np
 
 from provingground import __version__
 from provingground.errors import InputError
+from provingground.terminal import say
 
 LARGEST_ARRAY = 2**50  # bytes, of which no machine has so many
 
@@ -97,22 +99,51 @@ def out_of_memory(error: Exception) -> bool:
 
 
 _CACHE = threading.Lock()
-_cached_in: str | None = None
+_cached_in: str | None = None  # empty: nowhere
 
 
-def keep_compiled_programs(folder: Path) -> None:
-    """Compiled programs persist in a folder, unless jax was told to keep them elsewhere."""
+def keep_compiled_programs() -> None:
+    """Compiled programs persist in the user's cache, unless jax was told to keep them elsewhere.
+
+    They are native code that jax executes: they are read from a folder to which nobody else has
+    access, or not at all.
+    """
     global _cached_in
     with _CACHE:
-        if getattr(jax.config, "jax_compilation_cache_dir", None) != _cached_in:
+        if _cached_in is not None or getattr(jax.config, "jax_compilation_cache_dir", None):
             return
-        if _cached_in != str(folder):
-            from jax.experimental.compilation_cache import compilation_cache
+        import platformdirs
 
-            _cached_in = str(folder)
-            compilation_cache.reset_cache()  # it may be open in an earlier folder
-            jax.config.update("jax_compilation_cache_dir", _cached_in)
-            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        folder = platformdirs.user_cache_path("provingground") / "compiled"
+        if wrong := _shared(folder):
+            _cached_in = ""
+            say(f"proving: compiled programs are not kept: {wrong}")
+            return
+        from jax.experimental.compilation_cache import compilation_cache
+
+        _cached_in = str(folder)
+        compilation_cache.reset_cache()  # it may be open already, without a folder
+        jax.config.update("jax_compilation_cache_dir", _cached_in)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _shared(folder: Path) -> str:
+    """Makes a folder of the user's own; why others may have access to it, if they may."""
+    try:
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            about = os.lstat(path)
+            if not stat.S_ISDIR(about.st_mode):
+                return f"{path} is a link, or not a folder"
+            if not hasattr(os, "getuid"):  # Windows: the profile is the user's own
+                continue
+            if about.st_uid != os.getuid():
+                return f"{path} belongs to another user"
+            if about.st_mode & (0o077 if path == folder else 0o022):
+                return f"others have access to {path}; take it away (chmod 700)"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return ""
 
 
 def provenance(machine: Machine) -> dict[str, str]:

@@ -7,7 +7,6 @@ away), so weights and data are drawn once for all lanes.
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -89,7 +88,6 @@ class Programs:
     data_digest: str
     identities: Mapping[Program, Identity]  # of those that are called
     mode: LaneMode
-    folder: Path  # of compiled programs
     memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
 
     def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
@@ -167,7 +165,7 @@ class Programs:
             return known[0]
 
     def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
-        keep_compiled_programs(self.folder)
+        keep_compiled_programs()
         known = self.identities[program]
         with identity.running(known.runs if known.known else "", program.precision, self.mode):
             some = _rows(configs, np.zeros(wide, int))

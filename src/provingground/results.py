@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from provingground.chunk import Sound
 from provingground.engine import Job
-from provingground.errors import RunError
+from provingground.errors import StoreError
+from provingground.netcdf import Variable
 from provingground.programs import probe_dims
-from provingground.store import Chunk
 
 
 def dataset(job: Job) -> xr.Dataset:
@@ -25,34 +26,41 @@ def dataset(job: Job) -> xr.Dataset:
     ids = job.ids.ravel()
     index = job.store.look(sweep.study.name)
     wanted = np.repeat(job.wanted, len(sweep.seeds))
-    file, row = index.where(ids)
+    file, row = job.store.where(sweep.study.name, ids)
     file[~wanted] = -1  # what another experiment left there does not count
     names = {g.program.simulator for g in job.groups}
     dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
+    study = sweep.study.name
+    places: list[np.ndarray] = []
+    parts: list[tuple[str, Sound]] = []
+    by_file = np.argsort(file, kind="stable")[np.count_nonzero(file < 0) :]
+    for at in np.split(by_file, np.flatnonzero(np.diff(file[by_file])) + 1) if len(by_file) else ():
+        name = index.files[file[at[0]]]
+        part = job.store.sound(study, name)
+        if part is None:  # damaged or set aside since
+            continue
+        if wrong := misfit(part.file.variables, dims):
+            job.store.forget(job.store.path / study / name, wrong)
+            continue
+        if parts and (probe := _other_shape(parts[0][1], part, dims)):
+            folder = job.store.path / study
+            raise StoreError(
+                f"{probe} has another shape in {folder / name} than in {folder / parts[0][0]}; "
+                "move the one that is wrong away"
+            )
+        places.append(at)
+        parts.append((name, part))
+    about = [part.about for _, part in parts]
     found = np.zeros(len(ids), bool)
-    about = []
     flat: dict[str, np.ndarray] = {}
-    for number in np.unique(file[file >= 0]):
-        at = np.flatnonzero(file == number)
-        chunk = job.store.read(sweep.study.name, index.files[number])
-        if chunk is None:  # set aside since
-            continue
-        if wrong := _misfit(chunk, dims):
-            job.store.quarantine(chunk.path, wrong)
-            continue
-        about.append(chunk.about)
+    if parts:
+        at = np.concatenate(places)
         found[at] = True
         for name in dims:
-            values = chunk.probes[name][row[at]]
-            if name not in flat:
-                flat[name] = np.zeros((len(ids), *values.shape[1:]), values.dtype)
-            if flat[name].shape[1:] != values.shape[1:]:
-                raise RunError(
-                    f"{name} has another shape in {chunk.path} than in the files before it; "
-                    "remove the one that is wrong"
-                )
-            flat[name] = flat[name].astype(np.result_type(flat[name], values), copy=False)
-            flat[name][at] = values
+            some = [p.file.view(name)[row[r]] for (_, p), r in zip(parts, places, strict=True)]
+            kind = np.result_type(*{values.dtype for values in some})
+            flat[name] = np.zeros((len(ids), *some[0].shape[1:]), kind.newbyteorder("="))
+            flat[name][at] = np.concatenate(some)
     if not found.all():
         for name, values in flat.items():
             flat[name] = values.astype(np.result_type(values.dtype, np.float32))
@@ -92,13 +100,24 @@ def dataset(job: Job) -> xr.Dataset:
     return ds
 
 
-def _misfit(chunk: Chunk, dims: Mapping[str, Any]) -> str:
+def misfit(
+    probes: Mapping[str, Variable] | Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> str:
     """What is wrong with a file that has not the probes of the study."""
     for name, axes in dims.items():
-        probe = chunk.probes.get(name, np.array("none"))
-        if probe.dtype.kind not in "fi" or probe.ndim != 1 + len(axes):
+        if name not in probes:
+            return f"it lacks the probe {name}"
+        if len(probes[name].shape) != 1 + len(axes):
             return f"{name} is not the probe that it should be"
     return ""
+
+
+def _other_shape(a: Sound, b: Sound, dims: Mapping[str, Any]) -> str:
+    """The first probe that has another shape in one file than in another."""
+    x, y = a.file.variables, b.file.variables
+    if x is y:
+        return ""
+    return next((n for n in dims if x[n].shape[1:] != y[n].shape[1:]), "")
 
 
 def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
@@ -128,9 +147,8 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
 def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:
     """Where the cells came from: joined, since they may come from several runs."""
     keys = ("version", "jax", "numpy", "device", "devices", "backend", "lanes", "fingerprint")
-    joined = {
-        key: ", ".join(sorted({n for a in about for n in str(a.get(key, "?")).split(", ")}))
-        for key in keys
-    }
-    seconds = [s for a in about if isinstance(s := a.get("seconds"), (int, float))]
-    return {**joined, "seconds": math.fsum(seconds)}
+    joined = {}
+    for key in keys:
+        told = {a.get(key, "?") for a in about}
+        joined[key] = ", ".join(sorted({name for text in told for name in text.split(", ")}))
+    return {**joined, "seconds": math.fsum(a.get("seconds", 0) for a in about)}

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import bdtr, logit, ndtri, stdtrit
 
 from provingground.errors import InputError, unknown
@@ -447,6 +446,8 @@ def _snap(curve: Floats, level: float) -> Floats:
 
 
 def _isotonic(u: Floats, curve: Floats, level: float) -> float:
+    from scipy.optimize import isotonic_regression  # slow to import, and seldom needed
+
     rising = bool((np.arange(len(u)) - (len(u) - 1) / 2) @ _ranks(curve) >= 0)
     fit = _snap(isotonic_regression(curve, increasing=rising).x, level)
     fit, u = (fit, u) if rising else (fit[::-1], u[::-1])

@@ -1,44 +1,54 @@
-"""A set of cells on disk.
+"""A set of cells on disk: a folder of ours, marked as such, that holds nothing but data.
 
 One netCDF-3 file per finished chunk: written under a temporary name, synced, renamed, its sha256
 in its name. There is no manifest that could disagree: what is there is what the files say. Files
-whose content does not match their name, or that are no netCDF-3, are quarantined, never loaded.
-Nothing is ever unpickled.
+whose content does not match their name, or that are no chunks, are never loaded. Links below the
+folder are not followed, and nothing is removed that is not ours. Nothing is ever executed.
 """
 
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import os
+import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import netcdf_file
 
-from provingground import claims
-from provingground.errors import RunError
+from provingground import files
+from provingground.chunk import (
+    LARGEST_FILE,
+    Chunk,
+    Copies,
+    Ids,
+    Sound,
+    compare,
+    packed,
+    strict_json,
+    unpacked,
+)
+from provingground.errors import InputError, StoreError
+from provingground.index import Index
+from provingground.locks import TEMPORARY, Locks, left_over, tag
+from provingground.terminal import plain, say
 
-LARGEST_FILE = 2**29
-ID = "S32"  # a cell's identity: 32 hexadecimal letters
+MARKER = "proving-store.json"
+FORMAT = 1
+OLD_FOLDERS = ("claims", "compiled", "fingerprints", "lanes", "timings")  # of version 0.1.0
+FOLDERS = ("locks", "notes", "quarantine")
+LARGEST_NOTE = 2**16
+KEPT_BYTES = 2**26  # of files that were read for their cells, and will be for their probes
 
-Ids = NDArray[np.bytes_]
-
-
-class Chunk(NamedTuple):
-    """One file of the store: probes of some cells, stacked along a first axis."""
-
-    path: Path
-    cells: Ids
-    probes: dict[str, np.ndarray]
-    about: dict[str, Any]
+CHUNK = re.compile(r"[0-9a-f]{64}\.nc")
+NOTE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def default_path() -> Path:
@@ -50,44 +60,12 @@ def default_path() -> Path:
     return platformdirs.user_data_path("provingground")
 
 
-class Index:
-    """Where cells lie, in 40 bytes each: files by number, cells in a few sorted runs.
+class _Known(NamedTuple):
+    """What this process knows of a study's folder."""
 
-    A run is merged with the one before it once it is half as long, so that adding n cells costs
-    about n log n in all.
-    """
-
-    def __init__(self) -> None:
-        self.files: list[str] = []
-        self._runs: list[tuple[np.ndarray, ...]] = []
-
-    def __len__(self) -> int:
-        return sum(len(ids) for ids, _, _ in self._runs)
-
-    def add(self, file: str, cells: Ids) -> None:
-        """Adds the cells of a file; those that are known already stay where they are."""
-        new = np.flatnonzero(self.where(cells)[0] < 0).astype(np.int32)
-        self._runs.append((cells[new], np.full(len(new), len(self.files), np.int32), new))
-        self.files.append(file)
-        self._runs[-1] = _by_id(self._runs[-1])
-        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            pair = zip(self._runs.pop(-2), self._runs.pop(), strict=True)
-            self._runs.append(_by_id(tuple(np.concatenate(both) for both in pair)))
-
-    def where(self, cells: Ids) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The number of each cell's file (-1: not stored) and its row there."""
-        file, row = np.full(cells.shape, -1, np.int32), np.full(cells.shape, -1, np.int32)
-        for ids, files, rows in self._runs:
-            if len(ids):
-                at = np.minimum(np.searchsorted(ids, cells), len(ids) - 1)
-                here = ids[at] == cells
-                file[here], row[here] = files[at[here]], rows[at[here]]
-        return file, row
-
-
-def _by_id(run: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    order = np.argsort(run[0], kind="stable")
-    return tuple(column[order] for column in run)
+    cells: Index
+    seen: set[str]
+    kept: dict[str, Sound]
 
 
 @dataclass
@@ -95,77 +73,274 @@ class Store:
     """A folder of chunks, one subfolder per study."""
 
     path: Path = field(default_factory=default_path)
-    quarantined: list[str] = field(default_factory=list)
-    _indices: dict[str, tuple[Index, set[str]]] = field(default_factory=dict, repr=False)
-    _opened: bool = field(default=False, repr=False)
+    damaged: dict[Path, str] = field(default_factory=dict)  # found, not set aside, and why
+    said: list[str] = field(default_factory=list)
+    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
+    _compared: dict[tuple[str, str, str], Copies] = field(default_factory=dict, repr=False)
+    _there: bool = field(default=False, repr=False)  # it was seen, and has to stay
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def __post_init__(self) -> None:
-        self.path = Path(self.path).expanduser()
-        self.claims = claims.Claims(self.path / "claims")
-
-    def claim(self, block: str) -> bool:
-        """Takes a block for this process; False if a living process has it."""
         try:
-            if not self._opened:
-                self.open()
-            return self.claims.take(block)
+            self.path = Path(self.path).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(f"{plain(str(self.path))} cannot be a store: {error}") from error
+        self.locks = Locks(self.path / "locks", self._quarantine)
+
+    # --------------------------------------------------------------------- the folder
+
+    def exists(self) -> bool:
+        """Whether the store is there. A folder that is not a store is refused.
+
+        Once it was there, a folder that goes away is an error: it may be a disk, and what lies
+        under it is another one.
+        """
+        if self._there:
+            if not os.path.lexists(self.path / MARKER):
+                raise self._unwritable(OSError(errno.ENODEV, "it went away"))
+            return True
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+                raise InputError(f"{self.path} cannot be a store: {error.strerror}") from error
+            raise StoreError(f"cannot read the store {self.path}: {error.strerror}") from error
+        if os.path.lexists(self.path / MARKER):  # made first, so before anything that is listed
+            if self.format() is None:
+                raise InputError(
+                    f"{self.path / MARKER} is damaged; `proving upgrade --store {self.path}` "
+                    "checks all files of the store and writes it anew"
+                )
+            self._there = True
+            return True
+        if all(TEMPORARY.fullmatch(name) for name in names):  # of one who makes it just now
+            return False
+        if _looks_old(self.path, names):
+            raise InputError(
+                f"{self.path} looks like a store of version 0.1.0: `proving upgrade --store "
+                f"{self.path}` checks it and makes it one of today's"
+            )
+        raise InputError(
+            f"{self.path} is not a store: it is not empty, and there is no {MARKER} in it; give "
+            "an empty folder or one that does not exist"
+        )
+
+    def format(self) -> int | None:
+        """The number of the store's format, by its marker; None if there is none, or damaged.
+
+        A store of a newer version is refused.
+        """
+        try:
+            found = strict_json(files.read(self.path / MARKER, LARGEST_NOTE)).get("format")
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as error:
+            raise StoreError(f"cannot read the store {self.path}: {error.strerror}") from error
+        if type(found) is not int or found < 1:
+            return None
+        if found > FORMAT:
+            raise InputError(
+                f"{self.path} was made by a newer version of Proving Ground (its format is "
+                f"{found}, known is {FORMAT})"
+            )
+        return found
+
+    def mark(self) -> None:
+        """Makes the folder a store."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        content = json.dumps({"format": FORMAT}).encode() + b"\n"
+        files.write(self.path / MARKER, content, tag=tag())
+        self._there = True
+
+    def must_stay(self) -> None:
+        """From here on the store is not made where it is not there."""
+        self._there = True
+
+    def open(self) -> None:
+        """Makes the folder, sees that it can be written to, and removes what killed processes
+        left."""
+        try:
+            self._folder("locks")
+            self.locks.clean()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        for folder in self.folders():
+            for name in filter(TEMPORARY.fullmatch, self.names(folder)):
+                with contextlib.suppress(OSError):
+                    if left_over(folder / name):
+                        (folder / name).unlink()
+
+    def folders(self) -> Iterator[Path]:
+        """The folders in which there may be files of ours; no links."""
+        yield self.path
+        for name in self.names(self.path):
+            if files.is_folder(self.path / name) and name not in OLD_FOLDERS:
+                yield self.path / name
+        for name in self.names(self.path / "notes"):
+            if files.is_folder(self.path / "notes" / name):
+                yield self.path / "notes" / name
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder of the store; nothing if it is a link."""
+        if not files.is_folder(folder):
+            if os.path.lexists(folder):
+                self._say(f"{folder} is not a folder, or a link to one: it is left out")
+            return []
+        try:
+            return os.listdir(folder)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"cannot read the store: {folder}: {error.strerror}") from error
+
+    def _folder(self, *names: str) -> Path:
+        """A folder of the store to write to, made where it is not there; never through a link."""
+        if not self.exists():
+            self.mark()
+        folder = self.path
+        for name in names:
+            folder = folder / name
+            if not files.is_folder(folder):
+                with contextlib.suppress(FileExistsError):
+                    folder.mkdir()
+                if not files.is_folder(folder):
+                    raise StoreError(
+                        f"{folder} is not a folder, or a link to one: the store writes to its own "
+                        "folders only; move it away"
+                    )
+        return folder
+
+    def _of_study(self, study: str) -> Path:
+        if study in (*FOLDERS, *OLD_FOLDERS):
+            raise InputError(f"a study cannot be named '{study}': the store has such a folder")
+        return self.path / study
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Writes a file of a folder of the store whole or not at all."""
+        try:
+            self._folder(*path.relative_to(self.path).parts[:-1])
+            files.write(path, content, tag=tag())
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def open(self) -> None:
-        """Makes the folder, and removes what killed processes left."""
-        self.write(self.path / "claims" / ".ready", b"", sync=False)
-        (self.path / "claims" / ".ready").unlink(missing_ok=True)
-        self.must_stay()
-        self.claims.clean()
-        for path in self.path.glob("*/.*.tmp"):
-            with contextlib.suppress(OSError):
-                if not claims.writer_lives(path):
-                    path.unlink()
+    def _unwritable(self, error: OSError) -> StoreError:
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+        return StoreError(
+            f"cannot write to the store {self.path}: {reason}. "
+            "What was stored before is intact; run again to go on from there."
+        )
 
-    def must_stay(self) -> None:
-        """From here on, a folder that goes away is an error: it may be a disk, and what lies
-        under it is another one."""
-        self._opened = True
+    def _say(self, line: str) -> None:
+        if line not in self.said:
+            self.said.append(line)
+            say(f"proving: {line}")
 
-    # -------------------------------------------------------------------- cells
+    # ------------------------------------------------------------------------- blocks
+
+    def lock(self, block: str) -> bool:
+        """Takes a block for this process; False if a living process has it."""
+        try:
+            if not self._there or not files.is_folder(self.locks.folder):
+                self._folder("locks")
+            return self.locks.take(block)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    # -------------------------------------------------------------------------- cells
 
     def chunks(self, study: str) -> Iterator[Chunk]:
-        """All sound chunks of a study, in a stable order. Unsound files are quarantined."""
-        for path in sorted((self.path / study).glob("*.nc")):
-            if chunk := self._load(path):
-                yield chunk
+        """All sound chunks of a study, read anew, in a stable order."""
+        folder = self._of_study(study)
+        for name in sorted(self.names(folder) if self.exists() else []):
+            if CHUNK.fullmatch(name) and (found := self._load(folder, name)):
+                yield found.chunk(folder / name)
 
     def index(self, study: str) -> Index:
         """Where the cells of a study lie, as far as this process has looked."""
         with self._lock:
-            if study not in self._indices:
-                self._indices[study] = Index(), set()
-                self.look(study)
-            return self._indices[study][0]
+            return self._known[study].cells if study in self._known else self.look(study)
 
     def look(self, study: str) -> Index:
-        """Where the cells of a study lie by now. Only new files are read, and of them the cells."""
+        """Where the cells of a study lie by now. Only new files are read."""
         with self._lock:
-            self._check_there()
-            index, seen = self._indices.setdefault(study, (Index(), set()))
-            try:
-                there = {e.name for e in os.scandir(self.path / study) if e.name.endswith(".nc")}
-            except OSError:
-                there = set()
-            if not seen <= there:  # files went away
-                del self._indices[study]
-                return self.look(study)
-            for name in sorted(there - seen):
-                seen.add(name)
-                if chunk := self._load(self.path / study / name):
-                    index.add(name, chunk.cells)
-            return index
+            folder = self._of_study(study)
+            there = set(self.names(folder) if self.exists() else ())
+            known = self._known.get(study)
+            if known is None or not known.seen <= there:  # files went away
+                known = self._known[study] = _Known(Index(), set(), {})
+            new = [name for name in there - known.seen if CHUNK.fullmatch(name)]
+            kept = [found for other in self._known.values() for found in other.kept.values()]
+            room = KEPT_BYTES - sum(len(found.file.content) for found in kept) if new else 0
+            added = {}
+            for name in new:
+                if found := self._load(folder, name):
+                    added[name] = found.cells
+                    if len(found.file.content) <= room:
+                        room -= len(found.file.content)
+                        known.kept[name] = found
+            known.cells.add(added)
+            known.seen.update(new)
+            return known.cells
+
+    def where(self, study: str, cells: Ids) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The number of each cell's file in the index (-1: not stored) and its row there.
+
+        Cells of which there are two values, made in the same way, are an error.
+        """
+        with self._lock:
+            index = self.index(study)
+            for copies in self._unequal(study, index.copies(cells)):
+                wanted = np.isin(copies.cells, cells)
+                if copies.alike and wanted.any():
+                    folder = self._of_study(study)
+                    raise StoreError(
+                        f"{folder / copies.first} and {folder / copies.second} have different "
+                        f"numbers for {int(wanted.sum())} equal cells, made on the same device "
+                        "with the same options and versions: one of them is wrong; move it away"
+                    )
+            return index.where(cells)
+
+    def unequal(self, study: str) -> list[Copies]:
+        """All pairs of files with different numbers for equal cells."""
+        with self._lock:
+            index = self.look(study)
+            return list(self._unequal(study, index.copies(index.cells)))
+
+    def _unequal(self, study: str, copies: Mapping[bytes, list[str]]) -> Iterator[Copies]:
+        pairs = {pair for names in copies.values() for pair in combinations(names, 2)}
+        for pair in sorted(pairs):
+            if (study, *pair) not in self._compared:
+                first, second = (self.read(study, name) for name in pair)
+                if first is None or second is None:
+                    continue
+                self._compared[study, *pair] = compare(first, second)
+            if len((found := self._compared[study, *pair]).cells):
+                yield found
 
     def read(self, study: str, file: str) -> Chunk | None:
-        """A file of the index; None if it is unsound by now."""
-        return self._load(self.path / study / file)
+        """A file of the index; None if it is not there, or not sound, by now."""
+        found = self.sound(study, file)
+        return found.chunk(self._of_study(study) / file) if found else None
+
+    def sound(self, study: str, file: str) -> Sound | None:
+        """A file of the index as it lies there; None if it is not there, or not sound, by now."""
+        with self._lock:
+            known = self._known.get(study)
+            found = known.kept.get(file) if known else None
+        if found is None:
+            found = self._load(self._of_study(study), file)
+            if found is None and known is not None:
+                self.forget(self._of_study(study) / file)
+        return found
+
+    def forget(self, path: Path, why: str = "") -> None:
+        """Counts the cells of a file as not stored, and the file as damaged if it is said why."""
+        with self._lock:
+            if why:
+                self.damaged[path] = why
+            self._known.pop(path.parent.name, None)
 
     def put(
         self,
@@ -179,139 +354,127 @@ class Store:
 
     def put_packed(self, study: str, content: bytes) -> Path:
         """Stores a chunk that was `packed` elsewhere."""
-        path = self.path / study / f"{hashlib.sha256(content).hexdigest()}.nc"
-        self.write(path, content)
+        path = self._of_study(study) / f"{hashlib.sha256(content).hexdigest()}.nc"
+        self._write(path, content)
         return path
 
-    def write(self, path: Path, content: bytes, sync: bool = True) -> None:
-        """Writes a file whole or not at all; `sync` also keeps it through a power cut."""
-        temporary = path.with_name(f".{uuid.uuid4().hex}.{claims.tag()}.tmp")
+    def _load(self, folder: Path, name: str) -> Sound | None:
+        if self.damaged and folder / name in self.damaged:
+            return None
         try:
-            self._check_there()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "wb") as file:
-                file.write(content)
-                if sync:
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _check_there(self) -> None:
-        if self._opened and not self.path.is_dir():
-            raise self._unwritable(OSError(errno.ENODEV, "it went away"))
-
-    def _unwritable(self, error: OSError) -> RunError:
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        return RunError(
-            f"cannot write to the store {self.path}: {reason}. "
-            "What was stored before is intact; run again to go on from there."
-        )
-
-    def _load(self, path: Path) -> Chunk | None:
-        try:
-            if not path.is_file() and path.exists():
-                raise ValueError("not a file")
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size > LARGEST_FILE:
-                    raise ValueError("larger than any chunk")
-                if file.read(3) != b"CDF":
-                    raise ValueError("not a netCDF-3 file")
-                file.seek(0)
-                content = file.read()
-            if hashlib.sha256(content).hexdigest() != path.stem:
-                raise ValueError("the content does not match the checksum in the name")
-            return Chunk(path, *_unpacked(content))
+            return unpacked(named_well(folder, name))
         except FileNotFoundError:  # another process set it aside just now
             return None
-        except Exception as error:  # whatever a foreign file makes the reader do
-            self.quarantine(path, str(error))
-            return None
+        except files.TooLarge:
+            self.damaged[folder / name] = "larger than any chunk"
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or "not enough memory"
+            raise StoreError(
+                f"cannot read {folder / name}: {reason}. It is left where it is; nothing was "
+                "changed."
+            ) from error
+        except ValueError as error:
+            self.damaged[folder / name] = str(error)
+        return None
 
-    def quarantine(self, path: Path, why: str) -> None:
-        """Sets a file aside that is not what it should be, and remembers to say so."""
-        target = self.path / "quarantine" / path.name
+    # -------------------------------------------------------------------- quarantine
+
+    def set_aside(self) -> None:
+        """Moves the damaged files that were found to the quarantine, and says so."""
+        with self._lock:
+            for path, why in list(self.damaged.items()):
+                if files.is_plain(path):
+                    try:
+                        self._quarantine(path, why)
+                    except StoreError as error:
+                        self._say(f"damaged {path}: {why}; left where it is ({error}) and ignored")
+                        continue
+                elif os.path.lexists(path):
+                    self._say(f"in the way {path}: {why}; left where it is and ignored")
+                    continue
+                del self.damaged[path]
+                self._known.pop(path.parent.name, None)
+
+    def _quarantine(self, path: Path, why: str) -> None:
+        """Sets a plain file aside under a name that no other has."""
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, target)
-            where = f"moved to {target}"
+            name = f"{path.parent.name}.{uuid.uuid4().hex[:12]}.{path.name.lstrip('.')}"
+            target = self._folder("quarantine") / name
+            os.rename(path, target)
+        except FileNotFoundError:  # another process did
+            return
         except OSError as error:
-            where = f"left where it is ({error.strerror}) and ignored"
-        line = f"{path.name}: {why}; {where}"
-        if line not in self.quarantined:
-            self.quarantined.append(line)
+            raise StoreError(f"cannot set {path} aside: {error.strerror}") from error
+        self._say(f"quarantined {path.parent.name}/{path.name}: {why}; moved to {target}")
 
-    # -------------------------------------------------------------- small records
+    def tell(self) -> None:
+        """Says which damaged files were found and left where they are."""
+        for path, why in self.damaged.items():
+            self._say(
+                f"damaged {path}: {why}; left where it is and not used: `proving run` or "
+                "`proving verify` sets it aside"
+            )
+
+    # ------------------------------------------------------------------ small records
 
     def note(self, kind: str, name: str) -> str | None:
-        """A small text kept beside the cells (fingerprints, timings), or None."""
-        path = self.path / kind / f"{name}.txt"
-        return path.read_text() if path.exists() else None
+        """A small text kept beside the cells (fingerprints, timings), or None.
+
+        One that is damaged, or cannot be read, is as good as none.
+        """
+        if not self.exists():
+            return None
+        try:
+            return self.read_note(kind, name)
+        except (OSError, ValueError):
+            return None
+
+    def read_note(self, kind: str, name: str) -> str:
+        """A note. A ValueError where it is not what was noted here."""
+        path = self._note(kind, name)
+        if not all(map(files.is_folder, path.parents[:2])):
+            raise FileNotFoundError(path)
+        content = files.read(path, LARGEST_NOTE)
+        checksum, _, text = content.partition(b"\n")
+        if checksum.decode("ascii", "replace") != _note_checksum(kind, name, text):
+            raise ValueError("its content does not match its checksum")
+        return text.decode()
 
     def set_note(self, kind: str, name: str, text: str) -> None:
-        self.write(self.path / kind / f"{name}.txt", text.encode(), sync=False)
+        """Keeps a small text. Where something else than a file has its place, nothing is kept."""
+        path, content = self._note(kind, name), text.encode()
+        whole = f"{_note_checksum(kind, name, content)}\n".encode() + content
+        if len(whole) > LARGEST_NOTE:
+            raise ValueError(f"a note of {len(whole)} bytes: at most {LARGEST_NOTE} are read")
+        if not os.path.lexists(path) or files.is_plain(path):
+            self._write(path, whole)
+
+    def _note(self, kind: str, name: str) -> Path:
+        if not NOTE.fullmatch(kind) or not NOTE.fullmatch(name):
+            raise ValueError(f"{kind}/{name} is no name of a note")
+        return self.path / "notes" / kind / name
 
 
-def packed(
-    cells: Sequence[str] | Ids,
-    probes: Mapping[str, tuple[Sequence[str], np.ndarray]],
-    about: Mapping[str, Any],
-) -> bytes:
-    """A chunk as a netCDF-3 file; xarray opens it too."""
-    buffer = io.BytesIO()
-    file = netcdf_file(buffer, "w", version=2)
-    ids = np.asarray(cells, ID).view("S1").reshape(len(cells), -1)
-    for name, (dims, array) in (*probes.items(), ("cell_id", (("letter",), ids))):
-        if array.dtype.kind in "bui":  # netCDF-3 has neither booleans nor long integers
-            small = np.int8 if array.dtype == bool else np.int32
-            if np.any(array.astype(small) != array):
-                raise ValueError(f"{name} holds whole numbers that do not fit into 32 bits")
-            array = array.astype(small)
-        for dim, size in zip(("cell", *dims), array.shape, strict=True):
-            if dim not in file.dimensions:
-                file.createDimension(dim, size)
-        kind = array.dtype.newbyteorder(">")
-        file.createVariable(name, kind, ("cell", *dims))[:] = array
-    file.about = json.dumps(about).encode()
-    file.flush()
-    if buffer.tell() > LARGEST_FILE:
-        raise ValueError(
-            f"{buffer.tell() / 2**20:.0f} MiB in one chunk: take fewer lanes or probes"
-        )
-    return buffer.getvalue()
+def named_well(folder: Path, name: str) -> bytes:
+    """The content of a chunk. A ValueError where it does not fit its name."""
+    content = files.read(f"{folder}/{name}", LARGEST_FILE)
+    if f"{hashlib.sha256(content).hexdigest()}.nc" != name:
+        raise ValueError("the content does not match the checksum in the name")
+    return content
 
 
-class _Bounded(io.BytesIO):
-    """Bytes of which only so much is read: a hostile header may ask for the same ones for ever."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(content)
-        self.reads, self.left = 100_000, 4 * len(content)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self.reads, self.left = self.reads - 1, self.left - len(found)
-        if min(self.reads, self.left) < 0:
-            raise ValueError("its header describes more than there is")
-        return found
+def _note_checksum(kind: str, name: str, text: bytes) -> str:
+    """Of a note in its place: it says nothing in another's."""
+    return hashlib.sha256(f"{kind}/{name}\n".encode() + text).hexdigest()
 
 
-def _unpacked(content: bytes) -> tuple[Ids, dict[str, np.ndarray], dict[str, Any]]:
-    """Cells, probes and record of a chunk. Raises on whatever is not one."""
-    file = netcdf_file(_Bounded(content), "r", mmap=False)
-    arrays = {
-        n: np.array(v.data, v.data.dtype.newbyteorder("=")) for n, v in file.variables.items()
-    }
-    letters = arrays.pop("cell_id")
-    if letters.dtype != "S1" or letters.ndim != 2 or letters.shape[1] != np.dtype(ID).itemsize:
-        raise ValueError("its cells have no identities")
-    if any(len(array) != len(letters) for array in arrays.values()):
-        raise ValueError("its variables have different numbers of cells")
-    about = json.loads(getattr(file, "about"))  # noqa: B009
-    if not isinstance(about, dict):
-        raise ValueError("it has no record")
-    return letters.view(ID)[:, 0], arrays, about
+def _looks_old(path: Path, names: Iterable[str]) -> bool:
+    """Whether a folder without marker may be a store of version 0.1.0."""
+    for name in names:
+        if files.is_folder(path / name):
+            if name in OLD_FOLDERS:
+                return True
+            with contextlib.suppress(OSError):
+                if any(map(CHUNK.fullmatch, os.listdir(path / name))):
+                    return True
+    return False

@@ -7,18 +7,20 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from importlib.resources import files
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from provingground import identity, programs
+from provingground import files, identity, programs
+from provingground.chunk import Chunk, Copies
 from provingground.errors import InputError, RunError
 from provingground.grid import Point, Program
 from provingground.identity import Identity
-from provingground.store import Chunk, Store
+from provingground.results import misfit
+from provingground.store import Store
 from provingground.study import Study, pars
 
 CELLS_TO_RERUN = 3
@@ -35,30 +37,41 @@ class State(NamedTuple):
     stale: int
     adopted: int
     refused: int
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def verify(study: Study, store: Store, adopt: bool = False) -> State:
-    """Reads every file of a study (unsound ones are quarantined) and counts stale cells.
+    """Reads every file of a study (damaged ones are set aside) and counts stale cells.
 
     Cells are stale when their program is not the one of today's sources and libraries. With
     `adopt` a few of them are run again; if all agree within the tolerance, the new program
     takes over the name, and so the results, of the old one.
     """
     groups: dict[tuple[Program, str], list[Chunk]] = {}
-    chunks = []
-    for chunk in store.chunks(study.name):
-        try:
-            name = _program(study, chunk), str(chunk.about["fingerprint"])
-        except (KeyError, TypeError, ValueError) as error:
-            store.quarantine(chunk.path, f"its record makes no sense ({error!r})")
-            continue
-        chunks.append(chunk)
-        groups.setdefault(name, []).append(chunk)
+    chunks = list(store.chunks(study.name))
+    for chunk in chunks:
+        if (program := _program(chunk)) is not None:
+            name = program, chunk.about.get("fingerprint", "")
+            groups.setdefault(name, []).append(chunk)
+    problems = [f"{c.path}: it does not say what computed it" for c in chunks if not _program(c)]
     today = {
         program: _identity(study, _point(study, program, members[0], 0), store)
         for (program, _), members in groups.items()
     }
     current = {p: old for p, old in groups if (new := today[p]) and new.fingerprint == old}
+    for (program, known), members in groups.items():
+        if current.get(program) == known:
+            dims = programs.probe_dims(study.simulators[program.simulator].probes)
+            for chunk in members:
+                if wrong := misfit(chunk.probes, dims):
+                    store.forget(chunk.path, wrong)
+        problems += _other_shapes(members)
+    store.set_aside()
+    chunks = [chunk for chunk in chunks if files.is_plain(chunk.path)]
+    unequal = store.unequal(study.name)
+    problems += [_differ(store.path / study.name, c) for c in unequal if c.alike]
+    remarks = [_differ(store.path / study.name, c) for c in unequal if not c.alike]
     stale = adopted = refused = 0
     for (program, old), members in groups.items():
         if current.get(program) == old:
@@ -74,24 +87,54 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             identity.adopt(study, program, new, old, store)
             current[program] = old
             adopted += cells
-    return State(len(chunks), sum(len(c.cells) for c in chunks), stale, adopted, refused)
+    cells = sum(len(c.cells) for c in chunks)
+    return State(len(chunks), cells, stale, adopted, refused, tuple(problems), tuple(remarks))
 
 
-def _program(study: Study, chunk: Chunk) -> Program:
-    """The program of a chunk, from its JSON record. Raises where that makes no sense."""
-    p = chunk.about["program"]
+def _other_shapes(chunks: Sequence[Chunk]) -> list[str]:
+    """Files of one program of which a probe has another shape than in the first."""
+    first = chunks[0]
+    return [
+        f"{c.path}: {name} has another shape or type than in {first.path}"
+        for c in chunks
+        for name in sorted({*first.probes, *c.probes})
+        if name not in c.probes
+        or name not in first.probes
+        or c.probes[name].shape[1:] != first.probes[name].shape[1:]
+        or c.probes[name].dtype != first.probes[name].dtype
+    ]
+
+
+def _differ(folder: Path, copies: Copies) -> str:
+    """What is to be said of two files with different numbers for equal cells."""
+    most = ", ".join(
+        f"{name} by at most {gap:.3g} ({relative:.3g} of it)"
+        for name, (gap, relative) in copies.largest.items()
+    )
+    why = (
+        "made in the same way: one of them is wrong"
+        if copies.alike
+        else "made on different devices, or with other options or versions: the first counts"
+    )
+    return (
+        f"{folder / copies.first} and {folder / copies.second} differ in {len(copies.cells)} equal "
+        f"cells, {why}; {most}"
+    )
+
+
+def _program(chunk: Chunk) -> Program | None:
+    """The program of a chunk, from its record; None if that does not tell."""
+    if (p := chunk.about.get("program")) is None:
+        return None
     pairs = {k: tuple((n, v) for n, v in p[k]) for k in ("shape", "sizes")}
-    found = Program(p["simulator"], p["precision"], p["data"], **pairs)
-    hash(found)
-    if found.precision not in TOLERANCE or found.data not in ("", *study.data):
-        raise ValueError(f"{found.precision}, {found.data}")
-    return found
+    return Program(p["simulator"], p["precision"], p["data"], **pairs)
 
 
 def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | None:
     """The setting of a stored cell; None if today's study has no such parameters."""
     simulator = study.simulators.get(program.simulator)
-    if simulator is None:
+    known = program.precision in TOLERANCE and program.data in ("", *study.data)
+    if simulator is None or not known:
         return None
     settings = dict(program.shape)
     for name, p in pars(simulator.config).items():
@@ -265,7 +308,7 @@ def _copy_skeleton(home: Path, name: str) -> Path:
     package = home / name
     package.mkdir()
     (home / "pyproject.toml").write_text(PROJECT.format(name=name), encoding="utf-8")
-    for source in files("provingground.studies").joinpath(SKELETON).iterdir():
+    for source in resources("provingground.studies").joinpath(SKELETON).iterdir():
         if source.name.endswith((".py", ".md")):
             text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')
             text = text.replace(f"`{SKELETON}`", f"`{name}`")

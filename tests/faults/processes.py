@@ -119,9 +119,9 @@ def files(store: Path) -> dict[str, int]:
     return {p.name: p.stat().st_mtime_ns for p in (store / "crashing").glob("*.nc")}
 
 
-def claims(store: Path) -> list[str]:
-    """Claims, without the file of a process that they link to."""
-    found = (store / "claims").iterdir() if (store / "claims").is_dir() else ()
+def locks(store: Path) -> list[str]:
+    """Locks, without the file of a process that they link to."""
+    found = (store / "locks").iterdir() if (store / "locks").is_dir() else ()
     return [path.name for path in found if not path.name.startswith(".")]
 
 
@@ -130,8 +130,8 @@ def temporary(store: Path) -> list[str]:
 
 
 def nothing_left(store: Path) -> bool:
-    """Whether neither claims nor temporary files are there."""
-    return not list((store / "claims").iterdir()) and not temporary(store)
+    """Whether neither locks nor temporary files are there."""
+    return not list((store / "locks").iterdir()) and not temporary(store)
 
 
 def read(path: Path) -> xr.Dataset:

@@ -6,14 +6,13 @@ a text for it (`HOW:TEXT`).
 
 import builtins
 import errno
-import json
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 
-from provingground import claims, cli, dispatch
+from provingground import cli, dispatch, locks
 from provingground.engine import Job
 
 
@@ -107,19 +106,19 @@ def clock_set_back(chunk: str) -> None:
     time.time = back
 
 
-def claims_from_the_future(store: str) -> None:
-    """A machine whose clock was ahead has claimed some blocks and died.
+def locks_from_the_future(store: str) -> None:
+    """A machine whose clock was ahead has locked some blocks and died.
 
     Ten minutes are made a few seconds."""
-    claims.STALE_SECONDS = 3
+    locks.STALE_SECONDS = 3
     run = dispatch.run
 
     def late(job: Job, *args) -> None:
         job.store.open()
-        owner = json.loads(claims.me(os.getpid())) | {"host": "elsewhere", "token": "another"}
+        owner = locks.owner(locks.me(os.getpid()).encode()) or {}
         for block in job.blocks[::5]:
-            path = Path(store) / "claims" / dispatch._name(job.cells(block))
-            path.write_text(json.dumps(owner))
+            path = Path(store) / "locks" / dispatch._name(job.cells(block))
+            path.write_text(locks.signed(owner | {"host": "elsewhere", "token": "another"}))
             os.utime(path, (time.time() + 3600, time.time() + 3600))
         run(job, *args)
 

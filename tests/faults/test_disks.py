@@ -13,8 +13,8 @@ def test_a_store_that_cannot_be_made_is_named_before_any_work(tmp_path, start):
     store = tmp_path / "file" / "store"
     mark = tmp_path / "mark"
     code, told, _ = start("run", *SWEEP, "--store", store, mark=mark).end()
-    assert code == 3
-    assert f"cannot write to the store {store}: Not a directory" in told
+    assert code == 2
+    assert f"{store} cannot be a store: Not a directory" in told
     assert "Traceback" not in told
     assert not mark.exists()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from jaxtyping import Array, Float
-from processes import CELLS, SWEEP, cells, claims, files, nothing_left, temporary
+from processes import CELLS, SWEEP, cells, files, locks, nothing_left, temporary
 
 from provingground import api, programs
 from provingground.keys import normal, stream
@@ -27,7 +27,7 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path, start, finished, undistur
     assert process.end().code == -signal.SIGKILL
     before, stored = files(store), len(cells(store))
     assert 4 <= stored < CELLS
-    assert claims(store)
+    assert locks(store)
 
     ds, told = finished(store)
     assert f"{CELLS} cells, {stored} stored, {CELLS - stored} to run" in told
@@ -48,7 +48,7 @@ def test_a_sweep_killed_between_writing_and_renaming_goes_on(
     assert 0 < stored < CELLS
     assert len(files(store)) == 2
     assert temporary(store)
-    assert claims(store)
+    assert locks(store)
 
     ds, told = finished(store)
     assert f"{stored} stored" in told
@@ -90,15 +90,16 @@ def test_a_broken_file_is_named_set_aside_and_computed_again(tmp_path, finished,
     bad.write_bytes(content)
 
     ds, told = finished(store)
-    assert f"quarantined {bad.name}" in told
+    assert f"quarantined crashing/{bad.name}" in told
     assert 0 < int(re.findall(r"(\d+) to run", told)[0]) < CELLS
-    assert (store / "quarantine" / bad.name).read_bytes() == content
+    (aside,) = (store / "quarantine").iterdir()
+    assert aside.read_bytes() == content
     assert ds.identical(undisturbed[1])
     assert kept.items() <= files(store).items()
     assert cells(store).total() == CELLS
 
 
-@pytest.mark.parametrize("how", ["clock_set_back:3", "claims_from_the_future"])
+@pytest.mark.parametrize("how", ["clock_set_back:3", "locks_from_the_future"])
 def test_clocks_do_not_matter(tmp_path, finished, undisturbed, how):
     store = tmp_path / "store"
     how = how if ":" in how else f"{how}:{store}"

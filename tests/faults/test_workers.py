@@ -3,7 +3,7 @@
 import signal
 
 import psutil
-from processes import CELLS, SWEEP, cells, claims, nothing_left, read
+from processes import CELLS, SWEEP, cells, locks, nothing_left, read
 
 
 def spawned(process: psutil.Process) -> bool:
@@ -16,10 +16,10 @@ def spawned(process: psutil.Process) -> bool:
 def test_a_killed_worker_costs_nothing_but_time(tmp_path, start, undisturbed):
     store, out = tmp_path / "store", tmp_path / "out.nc"
     process = start("run", *SWEEP, "--workers", 2, "--store", store, "--out", out, seconds=0.5)
-    process.until(lambda: cells(store) and claims(store))
+    process.until(lambda: cells(store) and locks(store))
     workers = [p for p in process.children() if spawned(p)]
     assert len(workers) == 2
-    assert claims(store)
+    assert locks(store)
     workers[0].send_signal(signal.SIGKILL)
     assert cells(store).total() < CELLS - 4
 
