@@ -139,9 +139,9 @@ def test_blocks_whose_worker_died_after_it_had_stored_them_are_not_computed_agai
 ):
     submit, died = ThreadPoolExecutor.submit, []
 
-    def dying(self, work, blocks, cells, fingerprint):
+    def dying(self, work, blocks, cells):
         def once():
-            finished = work(blocks, cells, fingerprint)
+            finished = work(blocks, cells)
             if died:
                 return finished
             died.append(1)

@@ -325,7 +325,7 @@ def test_what_stands_where_a_lock_should_be_is_named_and_left_alone(store, make)
     path = store.path / "locks" / BLOCK
     make(path)
     for _ in range(2):
-        with pytest.raises(StoreError, match=f"{BLOCK} is not a plain file"):
+        with pytest.raises(StoreError, match=f"{BLOCK} stands where a lock should be"):
             store.lock(BLOCK)
         assert os.path.lexists(path)
         store.open()

@@ -154,7 +154,10 @@ def _identity(study: Study, point: Point | None, store: Store) -> Identity | Non
     if point is None:
         return None
     data = programs.data_of(study, point.program.data)
-    return identity.identify(study, point, data, identity.digest_of_data(data), store)
+    try:
+        return identity.identify(study, point, data, identity.digest_of_data(data), store)
+    except Exception:  # whatever settings that are possible, and make no sense, lead to
+        return None
 
 
 def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
