@@ -137,7 +137,7 @@ def study(how=simulate, name="tiny"):
 def lowered(how, setting=None):
     owner = study(how=how)
     point = next(plan(owner, owner.experiments[0], "quick", setting).points())
-    return identity.lowered_text(owner, point.program, point.config, None)
+    return identity.lowered_text(owner, point.program, point.config, None)[0]
 
 
 def test_names_and_comments_leave_the_program_and_arithmetic_changes_it():
@@ -153,14 +153,14 @@ def test_values_leave_the_program_and_shapes_change_it():
 def test_the_program_does_not_depend_on_the_study_s_name():
     owner = study(name="other")
     point = next(plan(owner, owner.experiments[0]).points())
-    text = identity.lowered_text(owner, point.program, point.config, None)
+    text, _ = identity.lowered_text(owner, point.program, point.config, None)
     assert len(text) == len(lowered(simulate))
 
 
 def identified(how, store, trace=True, **options):
     owner = study(how=how, **options)
     point = next(plan(owner, owner.experiments[0]).points())
-    return identity.identify(owner, point, None, "", store, trace)
+    return identity.identify(owner, [point], None, "", store, trace)[point.program]
 
 
 def test_fingerprints_are_kept_and_not_lowered_again(store, monkeypatch):

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground.chunk import Ids, packed
-from provingground.errors import InputError, RunError
 from provingground.grid import Group, Point, Program, Sweep
 from provingground.identity import Identity, cell_ids, digest_of_data, identify
 from provingground.machine import Machine, here, provenance
@@ -127,16 +125,10 @@ class Job:
     @cached_property
     def identities(self) -> dict[Program, Identity]:
         """Of all programs, as they were when this was first asked."""
-        return {g.program: self._identity(Point(g.program, g.config)) for g in self.groups}
-
-    def _identity(self, point: Point) -> Identity:
-        try:
-            return identify(self.study, point, self.data, self.data_digest, self.store, self.trace)
-        except (InputError, RunError):
-            raise
-        except Exception:  # it will fail again when it is compiled, and be reported then
-            nothing = f"cannot be traced {uuid.uuid4()}"
-            return Identity(nothing, nothing, nothing, known=False)
+        points = [Point(group.program, group.config) for group in self.groups]
+        return identify(
+            self.study, points, self.data, self.data_digest, self.store, trace=self.trace
+        )
 
     @cached_property
     def ids(self) -> Ids:

@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,30 +59,46 @@ class Identity(NamedTuple):
 
 
 def identify(
-    study: Study, point: "Point", data: Any, data_digest: str, store: "Store", trace: bool = True
-) -> Identity:
-    """The identity of the program of a point, as it would run now.
+    study: Study,
+    points: "Iterable[Point]",
+    data: Any,
+    data_digest: str,
+    store: "Store",
+    trace: bool = True,
+) -> "dict[Program, Identity]":
+    """The identities of the programs of some points, as they would run now.
 
-    Without `trace` a kept one will do, or none: figures and reports do not trace where the code
-    is known.
+    Without `trace` kept ones will do, or none: figures and reports do not trace where the code is
+    known.
     """
-    program = point.program
-    runs = what_runs(study, program, data, data_digest)
-    lowered = _kept(store, "fingerprints", runs) if runs else None
-    if lowered is None:
-        if runs and not trace:
-            raise RunError(
-                f"no results of this version of {study.name} are stored for these settings; "
-                "`proving run` or `proving check` them first"
-            )
-        with _reading() as read:
-            lowered = program_hash(study, point, data)
-        runs = "" if read else runs
-        if runs:
-            store.set_note("fingerprints", runs, lowered)
-    known = bool(runs)
-    adopted = _kept(store, "adopted", _adopted_name(study, program, lowered))
-    return Identity(adopted or lowered, lowered, runs or f"lowered {lowered}", known)
+    code: dict[str, str] = {}
+    found = {}
+    for point in points:
+        program = point.program
+        if program.simulator not in code:
+            code[program.simulator] = code_of(study, program.simulator, data)
+        runs = _named(study, program, data_digest, code[program.simulator])
+        lowered = _kept(store, "fingerprints", runs) if runs else None
+        if lowered is None:
+            if runs and not trace:
+                raise RunError(
+                    f"no results of this version of {study.name} are stored for these settings; "
+                    "`proving run` or `proving check` them first"
+                )
+            try:
+                lowered, read = _hashed(study, point, data)
+            except (InputError, RunError):
+                raise
+            except Exception:  # it will fail again when it is compiled, and be reported then
+                lowered, read = f"cannot be traced {uuid.uuid4()}", True
+            if runs and not read:
+                store.set_note("fingerprints", runs, lowered)
+            runs = "" if read else runs
+        adopted = _kept(store, "adopted", _adopted_name(study, program, lowered))
+        found[program] = Identity(
+            adopted or lowered, lowered, runs or f"lowered {lowered}", known=bool(runs)
+        )
+    return found
 
 
 def adopt(study: Study, program: "Program", new: Identity, old: str, store: "Store") -> None:
@@ -113,16 +129,23 @@ def what_runs(study: Study, program: "Program", data: Any, data_digest: str) -> 
 
     Empty where the code alone does not tell.
     """
-    simulator = study.simulators[program.simulator]
+    return _named(study, program, data_digest, code_of(study, program.simulator, data))
+
+
+def code_of(study: Study, simulator: str, data: Any) -> str:
+    """The hash of the code of a simulator; empty where it does not tell what would run."""
+    known = study.simulators[simulator]
     try:
-        code = reachable.digest(
-            simulator.simulate, simulator.config, simulator.probes, *_kinds(data)
-        )
+        return reachable.digest(known.simulate, known.config, known.probes, *_kinds(data))
     except Unknowable:
         return ""
+
+
+def _named(study: Study, program: "Program", data_digest: str, code: str) -> str:
     flags = [str(jax.config.values.get(name)) for name in FLAGS]
     versions = [jax.__version__, np.__version__, reachable.PYTHON]
-    return sha([study.name, program.digest(), data_digest, code, versions, flags])[:40]
+    what = [study.name, program.digest(), data_digest, code, versions, flags]
+    return sha(what)[:40] if code else ""
 
 
 def _kinds(data: Any) -> list[type]:
@@ -193,7 +216,12 @@ def typed(tree: Any, precision: str) -> Any:
 
 def program_hash(study: Study, point: "Point", data: Any) -> str:
     """Hash of the program as the compiler sees it; of its code where nothing is compiled."""
-    simulator = study.simulators[point.program.simulator]
+    return _hashed(study, point, data)[0]
+
+
+def _hashed(study: Study, point: "Point", data: Any) -> tuple[str, bool]:
+    """The hash of a program, and whether something was read while it was traced."""
+    simulator, read = study.simulators[point.program.simulator], False
     if simulator.host:
         try:
             text = "host " + reachable.digest(simulator.simulate, simulator.config)
@@ -204,12 +232,13 @@ def program_hash(study: Study, point: "Point", data: Any) -> str:
                 "Give it such things as parameters or data."
             ) from None
     else:
-        text = lowered_text(study, point.program, point.config, data)
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+        text, read = lowered_text(study, point.program, point.config, data)
+    return hashlib.sha256(text.encode()).hexdigest()[:40], read
 
 
-def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> str:
-    """The unbatched training as the compiler sees it, lowered for the CPU, module name dropped.
+def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> tuple[str, bool]:
+    """The unbatched training as the compiler sees it, lowered for the CPU, module name dropped;
+    and whether it read a file while it was traced.
 
     Equal between processes; lane width, device and module name are not in it. Traced anew, in the
     context of compilation.
@@ -218,12 +247,13 @@ def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> st
     args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
     # Products are in full precision in all programs when they run, so their text need not say it.
     with running("", program.precision), jax.default_matmul_precision("default"):
-        traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+        with _reading() as read:
+            traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
         must_fit(traced.jaxpr, f"{study.name} with {dict(program.shape) | dict(program.sizes)}")
         text = traced.lower(lowering_platforms=("cpu",)).as_text().partition("\n")[2]
     if "callback" in text:
         text += " ".join(_of_callbacks(study, traced.jaxpr))
-    return text
+    return text, bool(read)
 
 
 def _of_callbacks(study: Study, jaxpr: Any) -> Iterator[str]:

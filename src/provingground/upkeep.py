@@ -155,7 +155,8 @@ def _identity(study: Study, point: Point | None, store: Store) -> Identity | Non
         return None
     data = programs.data_of(study, point.program.data)
     try:
-        return identity.identify(study, point, data, identity.digest_of_data(data), store)
+        found = identity.identify(study, [point], data, identity.digest_of_data(data), store)
+        return found[point.program]
     except Exception:  # whatever settings that are possible, and make no sense, lead to
         return None
 

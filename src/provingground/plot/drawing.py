@@ -1,17 +1,4 @@
-"""One look for every figure: labelled xarray data in, matplotlib out.
-
-Our measurement is a solid colour (a line with its band over seeds, or markers with bars), the
-theory's curve black and dashed, a fitted law a thin grey line. Labels come from the attributes
-`long_name` and `symbol`; the footer says how many seeds were run.
-
-    fig, (ax,) = plot.figure()
-    plot.curve(ax, ds.test_loss, "samples", hue="snr")
-    plot.save(fig, "fig1a.png")
-
-Functions draw into an `Axes`; `log` names the logarithmic axes ("x", "xy"; "z" is the colour).
-Legends stand above their panel, where they cover no data. No pyplot: figures may be drawn in
-threads.
-"""
+"""What `plot` draws with; see there."""
 
 import functools
 import io
