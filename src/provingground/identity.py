@@ -47,6 +47,7 @@ FLAGS = (
 # jax keeps what it traced, also of functions inside (the body of a scan, an inner jit), by function
 # and context. With the code that runs in the context, nothing traced of other code is taken for it.
 _RUNS = jax.make_user_context()
+_LOWERED: dict[str, str] = {}  # what was lowered in this process, by what runs
 
 
 class Identity(NamedTuple):
@@ -79,6 +80,8 @@ def identify(
             code[program.simulator] = code_of(study, program.simulator, data)
         runs = _named(study, program, data_digest, code[program.simulator])
         lowered = _kept(store, "fingerprints", runs) if runs else None
+        if lowered is None and (lowered := _LOWERED.get(runs)) is not None:
+            store.set_note("fingerprints", runs, lowered)
         if lowered is None:
             if runs and not trace:
                 raise RunError(
@@ -91,9 +94,10 @@ def identify(
                 raise
             except Exception:  # it will fail again when it is compiled, and be reported then
                 lowered, read = f"cannot be traced {uuid.uuid4()}", True
-            if runs and not read:
-                store.set_note("fingerprints", runs, lowered)
             runs = "" if read else runs
+            if runs:
+                _LOWERED[runs] = lowered
+                store.set_note("fingerprints", runs, lowered)
         adopted = _kept(store, "adopted", _adopted_name(study, program, lowered))
         found[program] = Identity(
             adopted or lowered, lowered, runs or f"lowered {lowered}", known=bool(runs)
