@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import provingground as pg
+from provingground import cli
 
 # A study of the user's own, with a helper in each of the places where code may hide from a name:
 # `{helper}` is how the training comes to it. What the helper does is said by `mylib`.
@@ -111,6 +113,7 @@ PATCH = {
 SESSION = """
 import functools, json, sys
 import provingground as pg
+from provingground import cli
 own = None
 for step in json.loads(sys.argv[1]):
     if isinstance(step, list):
@@ -201,6 +204,9 @@ def test_a_patched_function_of_the_project_does_not_poison_the_store(tmp_path, m
     assert not np.isclose(
         again.test_loss.sel(seed=[2, 3]), patched.test_loss.sel(seed=[2, 3])
     ).any()
+    told = CliRunner().invoke(cli.app, ["verify", "toy", "--store", str(store)])
+    assert told.exit_code == 0, told.output
+    assert "8 cells, 4 stale" in told.output  # those of the patch
 
 
 def test_a_patched_function_of_an_installed_package_is_noticed(tmp_path, monkeypatch):
