@@ -461,7 +461,10 @@ class _Walk:
     def _object(self, thing: Any) -> None:
         """Something of any other kind: its class, and what it holds."""
         kind = type(thing)
-        self._check_pure(f"{kind.__module__}.{kind.__qualname__}")
+        self._check_pure(name := f"{kind.__module__}.{kind.__qualname__}")
+        if _top(name) in IMPURE_MODULES:  # such as the environment: not what it holds just now
+            self.found.append(name)
+            return
         held = {k: v for k, v in getattr(thing, "__dict__", {}).items() if k not in ASIDE}
         for base in kind.__mro__:
             names = vars(base).get("__slots__", ())
