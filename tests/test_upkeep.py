@@ -67,6 +67,22 @@ def test_verify_sets_broken_files_aside(store):
     assert f"quarantined toy/{bad.name}" in fresh.said[0]
 
 
+@pytest.mark.parametrize("name", ["config_seed", "config_noise", "config_samples", "negative"])
+def test_cells_that_are_not_those_of_their_settings_are_named(store, name):
+    run(TOY, store)
+    chunk = next(store.chunks("toy"))
+    dims = {"train_loss": ("step",), "step": ("step",)}
+    probes = {n: (dims.get(n, ()), a) for n, a in chunk.probes.items()}
+    if name == "negative":
+        probes["config_seed"] = (), -1 - chunk.probes["config_seed"]
+    else:
+        probes[name] = (), chunk.probes[name] + 1
+    chunk.path.unlink()
+    path = store.put("toy", chunk.cells, probes, chunk.about)
+    state = verify(TOY, Store(store.path))
+    assert state.problems == (f"{path}: its cells are not those of its settings",)
+
+
 def test_results_of_another_program_are_stale(store):
     run(TOY, store)
     assert verify(UPGRADED, store) == State(2, 8, stale=8, adopted=0, refused=0)

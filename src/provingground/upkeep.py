@@ -17,11 +17,11 @@ import xarray as xr
 from provingground import files, identity, programs
 from provingground.chunk import Chunk, Copies
 from provingground.errors import InputError, RunError
-from provingground.grid import Point, Program
+from provingground.grid import Group, Point, Program
 from provingground.identity import Identity
 from provingground.results import misfit
 from provingground.store import Store
-from provingground.study import Study, pars
+from provingground.study import Study, pars, traced
 
 CELLS_TO_RERUN = 3
 TOLERANCE = {"float32": 1e-3, "float64": 1e-8}
@@ -55,6 +55,12 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             name = program, chunk.about.get("fingerprint", "")
             groups.setdefault(name, []).append(chunk)
     problems = [f"{c.path}: it does not say what computed it" for c in chunks if not _program(c)]
+    problems += [
+        f"{chunk.path}: its cells are not those of its settings"
+        for (program, _), members in groups.items()
+        for chunk in members
+        if not _named_well(study, program, chunk)
+    ]
     today = {
         program: _identity(study, _point(study, program, members[0], 0), store)
         for (program, _), members in groups.items()
@@ -147,6 +153,29 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
         return Point(program, simulator.config(**settings))
     except (TypeError, InputError):
         return None
+
+
+def _named_well(study: Study, program: Program, chunk: Chunk) -> bool:
+    """Whether the identities of a file's cells are those of the settings that it holds.
+
+    Of settings that today's study has not, nothing can be said.
+    """
+    point = _point(study, program, chunk, 0)
+    if point is None or "config_seed" not in chunk.probes:
+        return True
+    fingerprint, data = (chunk.about.get(name, "") for name in ("fingerprint", "data"))
+    columns = [chunk.probes[f"config_{name}"] for name in traced(point.config)]
+    values = np.array(columns, float).reshape(len(columns), -1).T
+    seeds = chunk.probes["config_seed"]
+    if seeds.min(initial=0) < 0:
+        return False
+    for seed in np.unique(seeds):
+        rows = np.flatnonzero(seeds == seed).astype(np.int32)
+        some = Group(program, point.config, rows, values[rows])
+        wanted = identity.cell_ids(study, some, fingerprint, data, [int(seed)])[:, 0]
+        if not np.array_equal(wanted, chunk.cells[rows]):
+            return False
+    return True
 
 
 def _identity(study: Study, point: Point | None, store: Store) -> Identity | None:
