@@ -11,6 +11,7 @@ keeps results in a cache, looks names up by text), the walk says so: `Unknowable
 """
 
 import builtins
+import contextlib
 import contextvars
 import dataclasses
 import dis
@@ -20,6 +21,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import itertools
 import re
 import sys
 import types
@@ -78,7 +80,11 @@ def digest(*roots: Any, pure: bool = True) -> str:
 
 @cache
 def _version(package: str) -> str | None:
-    """The version of an installed package; None if it is not installed, or editable."""
+    """The version of an installed package; None if it is not installed, or editable.
+
+    Installed means that it lies where its distribution's list of files lies. That of an editable
+    one lies elsewhere.
+    """
     if package in sys.stdlib_module_names:
         return PYTHON
     try:
@@ -86,13 +92,23 @@ def _version(package: str) -> str | None:
     except (ImportError, ValueError):
         return None
     places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
-    if not any(p and {"site-packages", "dist-packages"} & set(Path(p).parts) for p in places):
+    folders = {Path(p).resolve().parent for p in places if p}
+    if not any(any(folder.glob("*.dist-info")) for folder in folders):
         return None
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        names = importlib.metadata.packages_distributions().get(package, ())
-        return " ".join(importlib.metadata.version(n) for n in names) or None
+    for name in itertools.chain([package], _distributions(package)):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            about = importlib.metadata.distribution(name)
+            if Path(str(about.locate_file(""))).resolve() in folders and about.read_text("RECORD"):
+                return about.version
+    return None
+
+
+def _distributions(package: str) -> Iterator[str]:
+    """The distributions of a package that has not their name, which takes a while to find out."""
+    yield from _all_distributions().get(package, ())
+
+
+_all_distributions = cache(importlib.metadata.packages_distributions)
 
 
 def _top(module: object) -> str:
