@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import provingground as pg
-from provingground import api, grid, identity, plot, programs, registry
+from provingground import api, grid, identity, plot, programs, registry, upkeep
+from provingground.chunk import Chunk
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
 from provingground.study import Cases, Experiment, Prediction, cases, pars
@@ -242,6 +243,18 @@ def test_a_training_is_the_same_program_each_time(study, simulator, store):
     point = Point(job.groups[0].program, job.groups[0].config)
     first, second = (identity.program_hash(job.study, point, job.data) for _ in range(2))
     assert first == second
+
+
+@each_study
+def test_the_settings_of_stored_cells_are_found_again(study):
+    for experiment in study.experiments:
+        for group in grid.plan(study, experiment, "paper", yes=True).groups():
+            names = pars(group.config).values()
+            values = dict(zip((p.name for p in names if p.traced), group.values.T, strict=True))
+            probes = {f"config_{name}": column for name, column in values.items()}
+            chunk = Chunk(Path("file.nc"), np.array([b""]), probes, {})
+            point = upkeep._point(study, group.program, chunk, 0)
+            assert point == Point(group.program, group.config), experiment.name
 
 
 # ------------------------------------------------------------------------------- theory

@@ -148,7 +148,8 @@ def _point(study: Study, program: Program, chunk: Chunk, row: int) -> Point | No
             if f"config_{name}" not in chunk.probes:
                 return None
             value = float(chunk.probes[f"config_{name}"][row])
-            settings[name] = int(value) if p.type is int and value.is_integer() else value
+            whole = p.type in (int, bool) and value.is_integer()
+            settings[name] = p.type(value) if whole else value
     try:
         return Point(program, simulator.config(**settings))
     except (TypeError, InputError):
