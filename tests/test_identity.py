@@ -391,6 +391,17 @@ def test_a_patch_of_a_host_simulator_makes_other_cells(store, monkeypatch):
     assert api.run(host_study(), "first", store=store).total.identical(before)
 
 
+def test_a_host_simulator_that_changes_while_it_runs_ends_the_run(store, monkeypatch):
+    def patched_meanwhile(study, *args, _run=programs.run):
+        monkeypatch.setitem(globals(), "doubled", lambda x: x * 5)
+        return _run(study, *args)
+
+    monkeypatch.setattr(programs, "run", patched_meanwhile)
+    with pytest.raises(RunError, match="was changed while it ran"):
+        api.run(host_study(), "first", store=store)
+    assert not list(store.path.rglob("*.nc"))
+
+
 def test_a_closure_runs_on_the_host_and_what_it_holds_counts(store):
     def times(factor):
         return lambda cfg, key: Probes(jnp.float32(factor * cfg.rate))

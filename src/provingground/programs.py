@@ -108,11 +108,14 @@ class Programs:
         points, seeds = lanes.points, len(lanes.seeds)
         if self.study.simulators[program.simulator].host:
             configs = [_plain(lanes.configs, i) for i in range(points)]
+            known = self.identities[program]
             found = [
-                run(self.study, program, config, int(seed), self.data)
+                run(self.study, program, config, int(seed), self.data, known.runs)
                 for seed in lanes.seeds
                 for config in configs
             ]
+            point = Point(program, configs[0])
+            identity.must_be_unchanged(self.study, point, self.data, self.data_digest, known)
             return {
                 n: np.stack([cell[n] for cell in found]).reshape(seeds, points, *first.shape)
                 for n, first in found[0].items()
@@ -230,14 +233,17 @@ def data_of(study: Study, name: str) -> Any:
 
 def single(study: Study, point: Point, seed: int) -> dict[str, np.ndarray]:
     """The probes of one cell, run by itself."""
-    return run(study, point.program, point.config, seed, data_of(study, point.program.data))
+    data = data_of(study, point.program.data)
+    runs = identity.what_runs(study, point.program, data, "")
+    return run(study, point.program, point.config, seed, data, runs)
 
 
-def run(study: Study, program: Program, config: Any, seed: int, data: Any) -> dict[str, np.ndarray]:
-    """The probes of one cell, without lanes."""
+def run(
+    study: Study, program: Program, config: Any, seed: int, data: Any, runs: str
+) -> dict[str, np.ndarray]:
+    """The probes of one cell, without lanes; `runs` says which code it is made of."""
     simulator = study.simulators[program.simulator]
     rest = () if data is None else (data,)
-    runs = "" if simulator.host else identity.what_runs(study, program, data, "")
     key = seed_key(study.name, seed)
     with identity.running(runs, program.precision):
         if simulator.host:
