@@ -276,6 +276,7 @@ def test_a_file_that_changes_while_it_runs_ends_the_run(store, tmp_path, monkeyp
         return compile_(self, program, configs, wide, deep)
 
     monkeypatch.setattr(programs.Programs, "_compile", late)
+    monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code
     owner = study(how=reads_a_file(path))
     with pytest.raises(RunError, match="another one each time"):
         api.run(owner, "first", store=store)
@@ -331,6 +332,7 @@ def test_code_that_changes_while_it_runs_ends_the_run(store, monkeypatch):
         return compile_(self, program, configs, wide, deep)
 
     monkeypatch.setattr(programs.Programs, "_compile", late)
+    monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code
     with pytest.raises(RunError, match="was changed while it ran"):
         api.run(study(how=outer), "first", store=store)
     assert not list(store.path.rglob("*.nc"))

@@ -30,6 +30,7 @@ def compiled(monkeypatch):
         return compile(self, program, configs, wide, deep)
 
     monkeypatch.setattr(Programs, "_compile", counted)
+    monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code
     return found
 
 

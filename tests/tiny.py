@@ -49,7 +49,7 @@ ONE = Claim("one", "the end is there", lambda ds: stats.mean(ds["last"]), (0, 1e
 
 
 def tiny(*more, how=trained, grid=GRID, data=None, **options):
-    """A study with a program of its own, so that every test compiles by itself."""
+    """A study of one experiment, with two simulators."""
     first = Experiment("first", "s", grid, 3, (ONE,), lambda ds: None, **options)
     simulators = {
         "one": Simulator(Config, lambda *args: how(*args), Probes),
