@@ -137,20 +137,17 @@ def test_any_executor_of_threads_will_do_and_progress_is_told(store):
 def test_blocks_whose_worker_died_after_it_had_stored_them_are_not_computed_again(
     store, computed, monkeypatch
 ):
-    submit, died = ThreadPoolExecutor.submit, []
+    chunk, died = Job.chunk, []
 
-    def dying(self, work, blocks, cells):
-        def once():
-            finished = work(blocks, cells)
-            if died:
-                return finished
+    def dying(self, blocks, cells):
+        finished = chunk(self, blocks, cells)
+        if not died:
             died.append(1)
             store.put_packed("tiny", finished.content)
             raise BrokenExecutor("the worker died")
+        return finished
 
-        return submit(self, once)
-
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", dying)
+    monkeypatch.setattr(Job, "chunk", dying)
     ds = run(tiny(), store, lanes=1)
     assert died
     assert ds.attrs["missing"] == 0

@@ -269,13 +269,13 @@ def test_what_reads_a_file_is_lowered_each_time(store, tmp_path, monkeypatch):
 def test_a_file_that_changes_while_it_runs_ends_the_run(store, tmp_path, monkeypatch):
     path = tmp_path / "rate"
     path.write_text("2")
-    compile_ = programs.Programs._compile
+    lower = programs.Programs._lower
 
     def late(self, program, configs, wide, deep):
         path.write_text("3")
-        return compile_(self, program, configs, wide, deep)
+        return lower(self, program, configs, wide, deep)
 
-    monkeypatch.setattr(programs.Programs, "_compile", late)
+    monkeypatch.setattr(programs.Programs, "_lower", late)
     monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code
     owner = study(how=reads_a_file(path))
     with pytest.raises(RunError, match="another one each time"):
@@ -325,13 +325,13 @@ def outer(cfg, key):
 
 
 def test_code_that_changes_while_it_runs_ends_the_run(store, monkeypatch):
-    compile_ = programs.Programs._compile
+    lower = programs.Programs._lower
 
     def late(self, program, configs, wide, deep):
         monkeypatch.setitem(globals(), "doubled", lambda x: x * 3)
-        return compile_(self, program, configs, wide, deep)
+        return lower(self, program, configs, wide, deep)
 
-    monkeypatch.setattr(programs.Programs, "_compile", late)
+    monkeypatch.setattr(programs.Programs, "_lower", late)
     monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code
     with pytest.raises(RunError, match="was changed while it ran"):
         api.run(study(how=outer), "first", store=store)

@@ -25,9 +25,9 @@ def compiled(monkeypatch):
     found = []
     compile = Programs._compile
 
-    def counted(self, program, configs, wide, deep):
+    def counted(self, program, lowered, wide, deep):
         found.append((program, wide, deep))
-        return compile(self, program, configs, wide, deep)
+        return compile(self, program, lowered, wide, deep)
 
     monkeypatch.setattr(Programs, "_compile", counted)
     monkeypatch.setattr(programs, "_COMPILED", {})  # of other tests, of equal code

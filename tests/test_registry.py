@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 @pytest.fixture
 def registered(monkeypatch):
     def register(*entries):
-        monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+        monkeypatch.setattr(registry, "_entries", lambda: entries)
 
     return register
 

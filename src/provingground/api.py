@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import dispatch, grid, plot
+from provingground.ahead import Ahead
 from provingground.engine import Job
 from provingground.errors import InputError, StoreError, shortened, unknown
 from provingground.identity import program_hash, running
@@ -160,10 +161,29 @@ def finish(
     planned: Job, *, executor: Executor | None = None, progress: Progress = None
 ) -> xr.Dataset:
     """Runs what a planned sweep still misses, and returns its Dataset."""
+    (ds,) = finish_all([planned], executor=executor, progress=progress)
+    return ds
+
+
+def finish_all(
+    planned: Sequence[Job], *, executor: Executor | None = None, progress: Progress = None
+) -> Iterator[xr.Dataset]:
+    """The Datasets of planned sweeps, one after the other, with what they still miss run first.
+
+    Programs are compiled ahead: while a sweep runs, those of the next ones are.
+    """
+    with Ahead(planned if dispatch.is_local(executor) else ()) as ahead:
+        for each in planned:
+            yield _finished(each, executor, progress, ahead)
+
+
+def _finished(
+    planned: Job, executor: Executor | None, progress: Progress, ahead: Ahead
+) -> xr.Dataset:
     with _reporting(progress, f"{planned.study.name}/{planned.sweep.experiment.name}") as tell:
         for _ in range(ROUNDS):
             for _ in stages(planned):
-                dispatch.run(planned, executor, tell)
+                dispatch.run(planned, executor, tell, ahead)
             if not (ds := dataset(planned)).attrs["missing"]:
                 return ds
     raise StoreError(
@@ -236,12 +256,11 @@ def check(
         )
         for owner, experiment in chosen(targets, scale=scale, headline=headline)
     ]
+    found = finish_all(planned, executor=executor, progress=progress)
     return [
         verdict
-        for each in planned
-        for verdict in verdicts(
-            each.study, each.sweep.experiment, finish(each, executor=executor, progress=progress)
-        )
+        for each, ds in zip(planned, found, strict=True)
+        for verdict in verdicts(each.study, each.sweep.experiment, ds)
     ]
 
 

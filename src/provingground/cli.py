@@ -324,8 +324,7 @@ def check(
     jobs = [_planned(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
-        for job in jobs:
-            ds = api.finish(job, executor=executor)
+        for job, ds in zip(jobs, api.finish_all(jobs, executor=executor), strict=True):
             verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
             provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
     record = verdict_record(

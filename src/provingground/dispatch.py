@@ -14,11 +14,13 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from provingground import cluster
+from provingground.ahead import Ahead, Ready, name_of
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
 from provingground.errors import RunError, Terminated, heed
@@ -44,13 +46,29 @@ class Batch(NamedTuple):
         return sum(map(len, self.cells))
 
 
-def run(job: Job, executor: Executor | None = None, progress: Progress | None = None) -> None:
+def run(
+    job: Job,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    ahead: Ahead | None = None,
+) -> None:
     """Computes and stores what is missing. Finished blocks are never computed again.
 
     Work goes to threads of this process, or to another executor's processes, which are sent
     names (see `cluster`). Interrupted once, it finishes what is in work; twice, it stops at once.
+    `ahead` compiles the programs of this sweep and of others.
     """
-    work = _Work(job, executor, progress or (lambda done, total, what: None))
+    with nullcontext(ahead) if ahead else Ahead() as compiling:
+        work = _Work(job, executor, progress or (lambda done, total, what: None), compiling)
+        _go_through(work)
+
+
+def is_local(executor: Executor | None) -> bool:
+    """Whether work is done by threads of this process."""
+    return executor is None or isinstance(executor, ThreadPoolExecutor)
+
+
+def _go_through(work: "_Work") -> None:
     try:
         work.until_done()
     except KeyboardInterrupt as stop:
@@ -62,20 +80,23 @@ def run(job: Job, executor: Executor | None = None, progress: Progress | None = 
 
 
 class _Work:
-    def __init__(self, job: Job, executor: Executor | None, tell: Progress) -> None:
+    def __init__(self, job: Job, executor: Executor | None, tell: Progress, ahead: Ahead) -> None:
         self.job, self.tell = job, tell
         self.own = executor is None
-        self.remote = executor is not None and not isinstance(executor, ThreadPoolExecutor)
+        self.remote = not is_local(executor)
         job.store.open()
         if self.remote:
             assert executor is not None
             cluster.can_be_found(job)
             tell(0, job.sweep.cells, "waiting for a worker")
             job.machine = cluster.machine(executor)
-        elif job.lanes is None:
-            tune(job)
+        ahead.wait(job)
+        todo = job.missing()
+        if not self.remote and job.lanes is None and tune(job, todo):
+            todo = job.missing()
+        self.ready: Ready = {} if self.remote else ahead.order(job, todo)
         self.pool = executor or ThreadPoolExecutor(job.where.workers)
-        self.queue = deque(job.missing())
+        self.queue = deque(todo)
         job.store.set_aside()
         self.total = sum(b.cells for b in self.queue)
         self.suspects: deque[Block] = deque()  # of having killed a worker
@@ -93,9 +114,11 @@ class _Work:
         while self.queue or self.suspects or self.elsewhere or self.flying:
             heed()
             self._submit()
-            if self.flying:
-                done, _ = wait(self.flying, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in done:
+            compiling = [f for f in self.ready.values() if not f.done()] if self.queue else []
+            if self.flying or compiling:
+                both = [*self.flying, *compiling]
+                done, _ = wait(both, timeout=1.0, return_when=FIRST_COMPLETED)
+                for future in self.flying.keys() & done:
                     self._collect(future)
             elif self.elsewhere and not self.queue:
                 self.tell(self.done, self.total, "waiting for another process")
@@ -104,8 +127,8 @@ class _Work:
     # -------------------------------------------------------------------- giving out
 
     def _submit(self) -> None:
-        while self.queue and len(self.flying) <= self._capacity():
-            if batch := self._locked(self._next()):
+        while len(self.flying) <= self._capacity() and (blocks := self._next()):
+            if batch := self._locked(blocks):
                 self._send(batch)
         if self.suspects and not self.queue and not self.flying:
             block = self.suspects.popleft()
@@ -121,8 +144,14 @@ class _Work:
         return cluster.capacity(self.pool) if self.remote else self.job.where.workers
 
     def _next(self) -> list[Block]:
-        """Blocks of one program that together take about a second, fewer towards the end."""
-        first = self.queue.popleft()
+        """Blocks of one program that together take about a second, fewer towards the end.
+
+        The first whose program is compiled; none while all that are left are being compiled.
+        """
+        place = next((i for i, block in enumerate(self.queue) if self._is_ready(block)), None)
+        if place is None:
+            return []
+        first = self.queue[place]
         count = 1
         if known := self.spent.get(first.group):
             seconds, cells, size, _ = known
@@ -130,10 +159,21 @@ class _Work:
             fair = len(self.queue) // (2 * self._capacity() or 1)
             long, large = CHUNK_SECONDS / (seconds * share + 1e-9), CHUNK_BYTES / (size * share + 1)
             count = int(min(long, large, fair))
-        taken = [first]
-        while len(taken) < count and self.queue and self.queue[0].group == first.group:
-            taken.append(self.queue.popleft())
+        taken = []
+        while not taken or (
+            len(taken) < count
+            and place < len(self.queue)
+            and self.queue[place].group == first.group
+        ):
+            taken.append(self.queue[place])
+            del self.queue[place]
         return taken
+
+    def _is_ready(self, block: Block) -> bool:
+        if not self.ready:
+            return True
+        compiled = self.ready.get(name_of(self.job, block))
+        return compiled is None or compiled.done()
 
     def _locked(self, blocks: list[Block]) -> Batch | None:
         """Those blocks that no other process has, and that none has stored meanwhile."""

@@ -218,6 +218,10 @@ class Job:
 
     # ---------------------------------------------------------------------- the work
 
+    def program(self, block: Block) -> Program:
+        """The program that computes a block."""
+        return self.groups[block.group].program
+
     def lanes_of(self, block: Block) -> Lanes:
         """The arguments of a block's call."""
         configs = self.groups[block.group].configs(block.rows)
@@ -226,13 +230,13 @@ class Job:
 
     def compute(self, block: Block) -> tuple[dict[str, np.ndarray], int]:
         """The probes of a block, a row per cell, and how many lanes a call had."""
-        found, lanes = self.programs.call(self.groups[block.group].program, self.lanes_of(block))
+        found, lanes = self.programs.call(self.program(block), self.lanes_of(block))
         return {n: a.reshape(-1, *a.shape[2:]) for n, a in found.items()}, lanes
 
     def timed(self, block: Block) -> tuple[dict[str, np.ndarray], int, float]:
         """Probes, lanes, and the seconds they took, compilation apart."""
         with contextlib.suppress(MemoryError):  # `compute` will take fewer lanes
-            self.programs.compiled(self.groups[block.group].program, self.lanes_of(block))
+            self.programs.compiled(self.program(block), self.lanes_of(block))
         start = time.perf_counter()
         probes, lanes = self.compute(block)
         return probes, lanes, time.perf_counter() - start
@@ -340,9 +344,12 @@ def _widths(rule: int) -> tuple[int, ...]:
     return rule // 4, rule, rule * 4
 
 
-def tune(job: Job) -> None:
-    """Measures the best width of programs whose forecast work is many times the cost of that."""
-    todo, worth = job.missing(), TUNE_WORTH * TUNE_SECONDS
+def tune(job: Job, todo: Sequence[Block]) -> bool:
+    """Measures the best width of programs whose forecast work is many times the cost of that.
+
+    Whether there was one, so that the sweep is to be cut anew.
+    """
+    tuned, worth = False, TUNE_WORTH * TUNE_SECONDS
     for number in {b.group for b in todo}:
         program = job.groups[number].program
         each = job.timing(program)
@@ -360,6 +367,8 @@ def tune(job: Job) -> None:
             cost[lanes] = job.timed(block)[2] / block.cells
         best = min(cost, key=lambda lanes: cost[lanes])
         job.store.set_note("lanes", job.on_device(program), str(best))
+        tuned = True
+    return tuned
 
 
 def _ordered(groups: Sequence[Group], cut: list[list[Block]]) -> list[Block]:

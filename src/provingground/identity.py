@@ -107,7 +107,7 @@ def identify(
 
 def adopt(study: Study, program: "Program", new: Identity, old: str, store: "Store") -> None:
     """Lets a program take over the cells of another one, which gave the same numbers."""
-    store.set_note("adopted", _adopted_name(study, program, new.lowered), old)
+    store.set_note("adopted", _adopted_name(study, program, new.lowered), old, sync=True)
 
 
 def _kept(store: "Store", kind: str, name: str) -> str | None:

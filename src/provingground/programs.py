@@ -33,8 +33,19 @@ MEMORY_SHARE = 0.5  # of what is free, for one call
 
 # Compiled programs of this process, so that a notebook that runs a sweep again compiles nothing.
 KEPT_PROGRAMS = 256
-_COMPILED: dict[Any, tuple[threading.Lock, list[Any]]] = {}
+_COMPILED: "dict[Any, Kept]" = {}
 _GUARD = threading.Lock()
+
+
+@dataclass
+class Kept:
+    """A program of one width on its way: traced, compiled, and seen to fit into memory."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    lowered: Any = None  # until it is compiled
+    compiled: Any = None
+    memory: int = 0
+    fits: bool = False
 
 
 def forget_compiled() -> None:
@@ -68,6 +79,14 @@ class Lanes(NamedTuple):
                 else self._replace(configs=_rows(self.configs, part), wide=n)
             )
         return axis, *parts
+
+
+def _laid_out(wide: int, deep: int) -> tuple[int, int]:
+    """Points and seeds that are laid out: a multiple of the devices that share them."""
+    devices = jax.local_device_count()
+    if wide >= devices:
+        return -(-wide // devices) * devices, deep
+    return wide, -(-deep // devices) * devices
 
 
 def _rows(tree: Any, rows: Any) -> Any:
@@ -120,7 +139,7 @@ class Programs:
                 n: np.stack([cell[n] for cell in found]).reshape(seeds, points, *first.shape)
                 for n, first in found[0].items()
             }
-        wide, deep = self._widths(lanes)
+        wide, deep = _laid_out(lanes.wide, lanes.deep)
         configs = _rows(lanes.configs, np.minimum(np.arange(wide), points - 1))
         filled = lanes.seeds[np.minimum(np.arange(deep), seeds - 1)]
         exists = np.outer(np.arange(deep) < seeds, np.arange(wide) < points)
@@ -130,12 +149,28 @@ class Programs:
         names = probe_dims(self.study.simulators[program.simulator].probes)
         return {n: np.asarray(getattr(found, n))[:seeds, :points] for n in names}
 
-    def _widths(self, lanes: Lanes) -> tuple[int, int]:
-        """Points and seeds that are laid out: a multiple of the devices that share them."""
-        devices = jax.local_device_count()
-        if lanes.wide >= devices:
-            return -(-lanes.wide // devices) * devices, lanes.deep
-        return lanes.wide, -(-lanes.deep // devices) * devices
+    def name(self, program: Program, wide: int, deep: int) -> Any:
+        """What a program of a width is kept under; None for a simulator of the host."""
+        if self.study.simulators[program.simulator].host:
+            return None
+        runs = self.identities[program].runs
+        return runs, self.study.name, program, self.data_digest, self.mode, _laid_out(wide, deep)
+
+    def _kept(self, program: Program, lanes: Lanes) -> Kept:
+        name = self.name(program, lanes.wide, lanes.deep)
+        with _GUARD:
+            kept = _COMPILED.setdefault(name, Kept())
+            while len(_COMPILED) > KEPT_PROGRAMS:
+                del _COMPILED[next(iter(_COMPILED))]
+        return kept
+
+    def lower(self, program: Program, lanes: Lanes) -> None:
+        """Traces the program of a width, unless that was done."""
+        kept = self._kept(program, lanes)
+        with kept.lock:
+            if kept.lowered is None and kept.compiled is None:
+                widths = _laid_out(lanes.wide, lanes.deep)
+                kept.lowered = self._lower(program, lanes.configs, *widths)
 
     def compiled(self, program: Program, lanes: Lanes) -> Any:
         """The compiled program of a width; compiled once, whichever thread asks first.
@@ -144,31 +179,27 @@ class Programs:
         """
         if self.study.simulators[program.simulator].host:
             return None
-        widths = self._widths(lanes)
-        runs = self.identities[program].runs
-        name = (runs, self.study.name, program, self.data_digest, self.mode, widths)
-        with _GUARD:
-            lock, known = _COMPILED.setdefault(name, (threading.Lock(), []))
-            while len(_COMPILED) > KEPT_PROGRAMS:
-                del _COMPILED[next(iter(_COMPILED))]
-        with lock:
-            if not known:
-                compiled = self._compile(program, lanes.configs, *widths)
-                needed = compiled.memory_analysis()  # takes 10 ms on a GPU
-                known += [compiled, 0 if needed is None else needed.temp_size_in_bytes]
-            if len(known) == 2:  # it did not fit yet
-                if known[1] > MEMORY_SHARE * free_memory():
+        kept = self._kept(program, lanes)
+        with kept.lock:
+            if kept.compiled is None:
+                widths = _laid_out(lanes.wide, lanes.deep)
+                lowered = kept.lowered or self._lower(program, lanes.configs, *widths)
+                kept.compiled = self._compile(program, lowered, *widths)
+                kept.lowered = None
+                needed = kept.compiled.memory_analysis()  # takes 10 ms on a GPU
+                kept.memory = 0 if needed is None else needed.temp_size_in_bytes
+            if not kept.fits:
+                if kept.memory > MEMORY_SHARE * free_memory():
                     raise MemoryError(
                         f"RESOURCE_EXHAUSTED: {lanes.points * len(lanes.seeds)} trainings at once "
-                        f"need {known[1] / 2**30:.3g} GiB, of {free_memory() / 2**30:.3g} GiB that "
-                        "are free for a call"
+                        f"need {kept.memory / 2**30:.3g} GiB, of {free_memory() / 2**30:.3g} GiB "
+                        "that are free for a call"
                     )
-                known.append("fits")
-            self.memory[program] = known[1]
-            return known[0]
+                kept.fits = True
+            self.memory[program] = kept.memory
+            return kept.compiled
 
-    def _compile(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
-        keep_compiled_programs()
+    def _lower(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
         known = self.identities[program]
         with identity.running(known.runs if known.known else "", program.precision, self.mode):
             some = _rows(configs, np.zeros(wide, int))
@@ -176,6 +207,10 @@ class Programs:
             lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
         point = Point(program, _plain(configs, 0))
         identity.must_be_unchanged(self.study, point, self.data, self.data_digest, known)
+        return lowered
+
+    def _compile(self, program: Program, lowered: Any, wide: int, deep: int) -> Any:
+        keep_compiled_programs()
         with identity.precision_of(program.precision):
             return lowered.compile(compiler_options=COMPILER[self.mode])
 

@@ -18,8 +18,8 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import cache, partial
-from importlib.metadata import entry_points
+from functools import cache, lru_cache, partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,7 +85,7 @@ def _known() -> "dict[str, Callable[[], Study]]":
     """How each study is loaded, so that one of them is imported without the others."""
     known: dict[str, Callable[[], Study]] = {n: partial(_listed, n) for n in (*STUDIES, SKELETON)}
     origin = dict.fromkeys(known, "one of the project's")
-    for entry in entry_points(group=GROUP):
+    for entry in _entries():
         if origin.setdefault(entry.name, entry.value) == entry.value:
             known[entry.name] = partial(_entered, entry)
         else:
@@ -103,6 +103,24 @@ def _known() -> "dict[str, Callable[[], Study]]":
             )
         known[found.name] = lambda found=found: found
     return known
+
+
+def _entries() -> tuple[EntryPoint, ...]:
+    """The entry points of all packages, read again where one was installed or removed."""
+    return _entries_of(tuple((place, _changed(place)) for place in sys.path))
+
+
+@lru_cache(maxsize=4)
+def _entries_of(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+def _changed(place: str) -> int:
+    """When something was last put into a folder, or taken out."""
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 @cache
@@ -147,7 +165,7 @@ def _must_be_importable(folder: Path) -> None:
             return
     if file is not None and Path(file).resolve() == folder / "__init__.py":
         return
-    if loaded is None and name in {entry.name for entry in entry_points(group=GROUP)}:
+    if loaded is None and name in {entry.name for entry in _entries()}:
         return  # an installed copy of it: the folder is used
     raise InputError(
         f"the folder {folder} has the name of another module ({file or 'a part of Python'}); "

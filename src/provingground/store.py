@@ -217,11 +217,11 @@ class Store:
             raise InputError(f"a study cannot be named '{study}': the store has such a folder")
         return self.path / study
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write(self, path: Path, content: bytes, sync: bool = True) -> None:
         """Writes a file of a folder of the store whole or not at all."""
         try:
             self._folder(*path.relative_to(self.path).parts[:-1])
-            files.write(path, content, tag=tag())
+            files.write(path, content, sync=sync, tag=tag())
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -440,14 +440,17 @@ class Store:
             raise ValueError("its content does not match its checksum")
         return text.decode()
 
-    def set_note(self, kind: str, name: str, text: str) -> None:
-        """Keeps a small text. Where something else than a file has its place, nothing is kept."""
+    def set_note(self, kind: str, name: str, text: str, *, sync: bool = False) -> None:
+        """Keeps a small text. Where something else than a file has its place, nothing is kept.
+
+        Without `sync` a power cut may damage it, and then there is none.
+        """
         path, content = self._note(kind, name), text.encode()
         whole = f"{_note_checksum(kind, name, content)}\n".encode() + content
         if len(whole) > LARGEST_NOTE:
             raise ValueError(f"a note of {len(whole)} bytes: at most {LARGEST_NOTE} are read")
         if not os.path.lexists(path) or files.is_plain(path):
-            self._write(path, whole)
+            self._write(path, whole, sync)
 
     def _note(self, kind: str, name: str) -> Path:
         if not NOTE.fullmatch(kind) or not NOTE.fullmatch(name):

@@ -153,8 +153,8 @@ def test_lanes_that_do_not_fit_into_memory_are_halved(tmp_path, monkeypatch):
     study = Study("many", "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
     compile_, needed = programs.Programs._compile, {}
 
-    def measured(self, program, configs, wide, deep):
-        compiled = compile_(self, program, configs, wide, deep)
+    def measured(self, program, lowered, wide, deep):
+        compiled = compile_(self, program, lowered, wide, deep)
         needed[wide, deep] = compiled.memory_analysis().temp_size_in_bytes
         return compiled
 

@@ -1,0 +1,91 @@
+"""Programs compiled ahead: in the order in which sweeps need them, on all cores, while others run.
+
+Tracing keeps Python busy, so one thread does it for all; the compiler does not, and has a thread
+per core. A sweep asks which of its blocks can be called by now.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from provingground.engine import Block, Job
+from provingground.machine import cores
+
+Ready = dict[Any, "Future[None]"]  # by the name of a program, done when it is compiled
+
+
+class Ahead:
+    """Compiles the programs of some sweeps. Whatever fails here fails again, and is told, there."""
+
+    def __init__(self, jobs: Sequence[Job] = ()) -> None:
+        self.tracing = ThreadPoolExecutor(1, "trace")
+        self.compiling = ThreadPoolExecutor(cores(), "compile")
+        self.over = False
+        self.ready: Ready = {}
+        self.planned: dict[int, Future[None]] = {id(job): Future() for job in jobs}
+        for job in jobs:
+            self.tracing.submit(self._plan, job)
+
+    def __enter__(self) -> "Ahead":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.over = True
+        for pool in (self.tracing, self.compiling):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def wait(self, job: Job) -> None:
+        """Until it is known what a sweep needs, so that this is found out once."""
+        if planned := self.planned.get(id(job)):
+            planned.result()
+
+    def order(self, job: Job, blocks: Iterable[Block]) -> Ready:
+        """When the programs of some blocks are ready to be called, those not yet asked for too."""
+        found: Ready = {}
+        for name, block in _programs(job, blocks).items():
+            if name not in self.ready:
+                self.ready[name] = self.compiling.submit(_compile, job, block)
+            found[name] = self.ready[name]
+        return found
+
+    def _plan(self, job: Job) -> None:
+        """Traces what a sweep misses, and lets it be compiled."""
+        needed: dict[Any, Block] = {}
+        try:
+            if not self.over:
+                found = _programs(job, job.missing())
+                needed = {name: b for name, b in found.items() if name not in self.ready}
+                self.ready |= {name: Future() for name in needed}
+        except Exception:
+            needed = {}
+        finally:
+            self.planned[id(job)].set_result(None)
+        for name, block in needed.items():
+            if not self.over:
+                self._trace(job, block, self.ready[name])
+
+    def _trace(self, job: Job, block: Block, ready: "Future[None]") -> None:
+        try:
+            job.programs.lower(job.program(block), job.lanes_of(block))
+            compiled = self.compiling.submit(_compile, job, block)
+        except Exception:
+            ready.set_result(None)
+        else:
+            compiled.add_done_callback(lambda _: ready.set_result(None))
+
+
+def _programs(job: Job, blocks: Iterable[Block]) -> dict[Any, Block]:
+    """The programs of some blocks by name, each with a block that it computes."""
+    found: dict[Any, Block] = {}
+    for block in blocks:
+        found.setdefault(name_of(job, block), block)
+    return {name: block for name, block in found.items() if name is not None}
+
+
+def name_of(job: Job, block: Block) -> Any:
+    """The name of the program of a block; None if it runs on the host."""
+    return job.programs.name(job.program(block), block.wide, block.deep)
+
+
+def _compile(job: Job, block: Block) -> None:
+    job.programs.compiled(job.program(block), job.lanes_of(block))
