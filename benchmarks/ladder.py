@@ -251,7 +251,7 @@ def chosen(rung: Rung, trials: Sequence[Trial], source: Source) -> dict[str, Any
             try:
                 seconds[value] = seconds_per_training(rung, best | {name: value}, trials, source)
             except Exception as error:
-                failure = error
+                failure = error.with_traceback(None)  # which would hold on to memory
         if failure and not seconds:
             raise failure
         best[name] = min(seconds, key=seconds.__getitem__, default=best[name])

@@ -10,6 +10,7 @@ PyTorch is needed for the peers alone; without it ours is timed by itself.
 
 import argparse
 import datetime
+import itertools
 import json
 import platform
 import sys
@@ -204,6 +205,13 @@ def machine_line() -> str:
     )
 
 
+def write(file: Path, limits: dict[str, Any], found: dict[Scale, dict[str, Any]]) -> None:
+    """What is measured by now, by size."""
+    sizes = {s: {"mean_best": mean_ratio(f), "workloads": f} for s, f in found.items()}
+    record = {"machine": machine_line(), "ceilings": limits, "sizes": sizes}
+    outputs.write(file, json.dumps(record, indent=1).encode())
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     sizes = parser.add_mutually_exclusive_group()
@@ -239,22 +247,15 @@ def main(argv: list[str] | None = None) -> int:
             told = [f"{v / units[n][0]:.4g} {units[n][1]}" for n, v in at_best.items()]
             print(f"Ceilings, {library}: {', '.join(told)}")
         print()
-        names = args.only or list(WORKLOADS)
-        found = {
-            scale: {
-                name: measure(
-                    WORKLOADS[name], scale, args.repetitions, limits["jax"], args.markdown
-                )
-                for name in names
-            }
-            for scale in scales
-        }
+        found: dict[Scale, dict[str, dict[str, Any]]] = {scale: {} for scale in scales}
+        for scale, name in itertools.product(scales, args.only or WORKLOADS):
+            found[scale][name] = measure(
+                WORKLOADS[name], scale, args.repetitions, limits["jax"], args.markdown
+            )
+            if args.json:
+                write(Path(args.json), limits, found)
     for scale in scales:
         summary(scale, found[scale], args.markdown)
-    if args.json:
-        sizes = {s: {"mean_best": mean_ratio(f), "workloads": f} for s, f in found.items()}
-        record = {"machine": machine_line(), "ceilings": limits, "sizes": sizes}
-        outputs.write(Path(args.json), json.dumps(record, indent=1).encode())
     return 0
 
 

@@ -132,7 +132,7 @@ _KEPT: dict[Any, Captured] = {}
 
 def record(run: Callable[[], None], first: Callable[[], Any]) -> Callable[[], None]:
     """The kernels that `run` starts, as a CUDA graph; `first` compiles what is to be compiled."""
-    stream, pool = capturing()
+    stream = capturing()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         first()
@@ -140,21 +140,26 @@ def record(run: Callable[[], None], first: Callable[[], Any]) -> Callable[[], No
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     # other threads, those of jax, may use the device meanwhile
-    with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+    with torch.cuda.graph(graph, memory(), stream, capture_error_mode="thread_local"):
         run()
     return graph.replay
 
 
 @functools.cache
-def capturing() -> tuple[Any, Any]:
-    """One stream and one pool of memory: graphs run one after another and leave nothing in it."""
-    return torch.cuda.Stream(), torch.cuda.graph_pool_handle()
+def capturing() -> Any:
+    return torch.cuda.Stream()
+
+
+@functools.cache
+def memory() -> Any:
+    """One pool: graphs run one after another and leave nothing in it."""
+    return torch.cuda.graph_pool_handle()
 
 
 def release() -> None:
     """Forgets graphs, and gives unused memory back."""
     _KEPT.clear()
-    capturing.cache_clear()
+    memory.cache_clear()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
