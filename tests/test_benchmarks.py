@@ -322,7 +322,10 @@ def test_the_fastest_choice_is_taken_one_after_another(monkeypatch):
     seconds(
         monkeypatch, lambda c: {"a": 1, "b": 2}[c["form"]] + {4: 0.3, 1: 0.2, 10: 0.1}[c["seeds"]]
     )
-    assert chosen(rung, trials, None) == {"form": "a", "seeds": 10}  # there are not more
+    assert chosen(rung, trials, lambda some: None) == {
+        "form": "a",
+        "seeds": 10,
+    }  # there are not more
     assert rung.with_choices({"form": "a", "seeds": 10}).note == "note, form a, seeds 10"
 
 
@@ -330,10 +333,10 @@ def test_a_choice_that_fails_is_not_taken(monkeypatch):
     trials = [(None, seed) for seed in range(10)]
     rung = Rung(lambda *_: {}, "", choices={"seeds": (1, 8)})
     seconds(monkeypatch, lambda c: MemoryError("no room") if c["seeds"] == 8 else 1.0)
-    assert chosen(rung, trials, None) == {"seeds": 1}
+    assert chosen(rung, trials, lambda some: None) == {"seeds": 1}
     seconds(monkeypatch, lambda c: MemoryError("no room"))
     with pytest.raises(MemoryError):
-        chosen(rung, trials, None)
+        chosen(rung, trials, lambda some: None)
 
 
 def test_a_choice_is_measured_on_one_batch_of_all_settings():

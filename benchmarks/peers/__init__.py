@@ -1,6 +1,6 @@
 """The peers, in PyTorch: float32 without TF32, on the device that jax uses."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -66,9 +66,9 @@ def of_lanes(configs: Sequence[Any], name: str, seeds: int) -> Tensor:
 def experts(
     batched: Callable[..., Results],
     note: str,
+    choices: Mapping[str, Sequence[Any]],
     forms: Sequence[str] = (),
     modes: Sequence[str] = MODES,
-    **choices: Sequence[Any],
 ) -> dict[str, Rung]:
     """What an expert would write: as it is, compiled, and (on a GPU) replayed from CUDA graphs.
 

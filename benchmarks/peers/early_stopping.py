@@ -186,8 +186,7 @@ RUNGS = {
     **experts(
         batched,
         "written-out gradient, drops who is done",
+        {"seeds": (16, 4, 64, 256) if WIDE else (4, 2, 8), "every": (50, 20)},
         forms=tuple(FORMS),
-        seeds=(16, 4, 64, 256) if WIDE else (4, 2, 8),
-        every=(50, 20),
     ),
 }

@@ -201,6 +201,6 @@ RUNGS = {
     **experts(
         batched,
         "draws and labels shared as ours",
-        seeds=(8, 2, 32, 128) if WIDE else (1, 2),
+        {"seeds": (8, 2, 32, 128) if WIDE else (1, 2)},
     ),
 }

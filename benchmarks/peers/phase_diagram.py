@@ -291,7 +291,7 @@ RUNGS = {
     **experts(
         batched,
         "span form, draws shared as ours, drops who is done",
+        {"seeds": (3, 1, 8), "pad": (4, 2)} if WIDE else {"lanes": (6, 12, 24)},
         modes=MODES[:1],  # the large products are those of cuBLAS
-        **(dict(seeds=(3, 1, 8), pad=(4, 2)) if WIDE else dict(lanes=(6, 12, 24))),
     ),
 }

@@ -236,7 +236,7 @@ RUNGS = {
     **experts(
         batched,
         "reduced form, draws shared as ours",
+        {"seeds": (16, 4, 64) if WIDE else (1, 2)},
         forms=("products", "sums"),
-        seeds=(16, 4, 64) if WIDE else (1, 2),
     ),
 }
