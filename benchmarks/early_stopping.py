@@ -118,6 +118,7 @@ WORKLOAD = Workload(
         "tiny": dict(snr=[4.0, 1.0], lr=[0.1, 0.05], seeds=2, samples=12, dim=8, tokens=4),
         "quick": dict(snr=[1.0, 4.0, 2.0], lr=mixed(8), seeds=8),
         "full": dict(snr=[1.0, 4.0, 2.0], lr=mixed(16), seeds=32),
+        "large": dict(snr=[1.0, 4.0, 2.0], lr=mixed(16), seeds=512),
     },
     measured=("test_loss", "stopped_at"),
     cost=cost,

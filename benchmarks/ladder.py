@@ -2,10 +2,12 @@
 
 A `Workload` holds a study, the settings of its sweep and a ladder of peers (`rungs`). Ours and the
 peers first get the same weights and data and must agree; then each draws its own, and they are
-timed in turns (ours, rung 1, rung 2, ours, ...), so that a busy moment hits all of them.
+timed in turns (ours, rung 1, rung 2, ours, ...), so that a busy moment hits all of them. Before
+that, peers choose their batch sizes and the like by measuring.
 """
 
 import atexit
+import functools
 import importlib
 import importlib.util
 import itertools
@@ -14,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,7 +29,7 @@ import provingground as pg
 from provingground.keys import seed_key
 from provingground.study import Experiment, Prediction, Simulator, Study
 
-Scale = Literal["tiny", "quick", "full"]
+Scale = Literal["tiny", "quick", "full", "large"]  # large: full with 16 times the trainings
 Trial = tuple[Any, int]  # a Config and a seed
 Source = Callable[[Sequence[Trial]], Any]  # weights and data of some trainings, stacked
 Results = dict[str, np.ndarray]  # one row per training
@@ -57,13 +59,21 @@ class Target(NamedTuple):
 class Rung:
     """A peer: runs some trainings with numbers from a source, and returns what ours measures.
 
-    It is linear in the number of trainings, so a slow one is timed on `1 / share` of them.
+    It is linear in the number of trainings, so a slow one is timed on `1 / share` of them. Of the
+    `choices`, arguments of `run` with the values to try, it takes the best on this machine.
     """
 
-    run: Callable[[Sequence[Trial], Source], Results]
+    run: Callable[..., Results]
     note: str
     share: Mapping[Scale, int] = field(default_factory=dict)
-    full_only: bool = False
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = ("tiny", "quick", "full")
+
+    def with_choices(self, chosen: Mapping[str, Any]) -> "Rung":
+        """The rung with nothing left to choose; its note says what was chosen."""
+        told = [f"{name} {value}" for name, value in chosen.items()]
+        run = functools.partial(self.run, **chosen)
+        return replace(self, run=run, note=", ".join([self.note, *told]), choices={})
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class Workload:
 
     def rungs(self, scale: Scale) -> dict[str, Rung]:
         rungs: dict[str, Rung] = importlib.import_module(self.peers).RUNGS if TORCH else {}
-        return {n: r for n, r in rungs.items() if scale == "full" or not r.full_only}
+        return {n: r for n, r in rungs.items() if scale in r.scales}
 
     def draw(self) -> Source:
         return importlib.import_module(self.peers).draw
@@ -115,15 +125,15 @@ class Workload:
             for *values, seed in itertools.product(*axes.values(), seeds)
         ]
 
-    def agreement(self, scale: Scale) -> dict[str, float]:
-        """The largest deviation from ours of the rungs of a scale, on a few small trainings."""
-        ds, trials = self.ours("tiny"), self.trials("tiny")
-        ours = {n: np.stack([cell(ds[n], t) for t in trials]) for n in self.measured}
-        found = {}
-        for name, rung in self.rungs(scale).items():
-            theirs = rung.run(trials, self.given)
-            found[name] = max(deviation(ours[n], theirs[n]) for n in self.measured)
-        return found
+    def reference(self) -> Results:
+        """What ours finds in a few small trainings."""
+        ds = self.ours("tiny")
+        return {n: np.stack([cell(ds[n], t) for t in self.trials("tiny")]) for n in self.measured}
+
+    def deviation(self, rung: Rung, reference: Results) -> float:
+        """The largest deviation of a rung from ours, weights and data being the same."""
+        theirs = rung.run(self.trials("tiny"), self.given)
+        return max(deviation(reference[n], theirs[n]) for n in self.measured)
 
 
 @contextmanager
@@ -194,32 +204,119 @@ def timed(function: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def race(work: Workload, scale: Scale, repetitions: int) -> tuple[dict[str, Timing], xr.Dataset]:
-    """Ours, its variants and the rungs in turns; and our Dataset. First calls compile: apart."""
+class Ready(NamedTuple):
+    """A rung with its choices made: how far it is from ours, and the seconds that this took."""
+
+    rung: Rung
+    deviation: float
+    seconds: float
+
+
+def prepared(work: Workload, scale: Scale) -> tuple[dict[str, Ready], dict[str, str]]:
+    """The rungs of a scale; and of those that fail here, why."""
+    found, failed = {}, {}
+    rungs = work.rungs(scale)
+    reference = work.reference() if rungs else {}
+    for name, rung in rungs.items():
+        start = time.perf_counter()
+        try:
+            best = rung.with_choices(chosen(rung, work.trials(scale), work.draw()))
+            gap = work.deviation(best, reference)
+            found[name] = Ready(best, gap, time.perf_counter() - start)
+        except Exception as error:  # whatever a compiler or a device may raise
+            failed[name] = reason(error)
+        release()
+    return found, failed
+
+
+def reason(error: Exception) -> str:
+    """In one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]
+
+
+def chosen(rung: Rung, trials: Sequence[Trial], source: Source) -> dict[str, Any]:
+    """The fastest value of each choice, one after another, the first of the others until then.
+
+    A value that fails, for want of memory perhaps, is not taken; if all fail, the rung does.
+    """
+    seeds = len({seed for _, seed in trials})
+    choices = {n: list(values) for n, values in rung.choices.items()}
+    if "seeds" in choices:  # not more than there are
+        choices["seeds"] = list(dict.fromkeys(min(k, seeds) for k in choices["seeds"]))
+    best = {n: values[0] for n, values in choices.items()}
+    for name, values in choices.items():
+        seconds, failure = {}, None
+        for value in values if len(values) > 1 else ():
+            try:
+                seconds[value] = seconds_per_training(rung, best | {name: value}, trials, source)
+            except Exception as error:
+                failure = error.with_traceback(None)  # which would hold on to memory
+        if failure and not seconds:
+            raise failure
+        best[name] = min(seconds, key=seconds.__getitem__, default=best[name])
+    return best
+
+
+def seconds_per_training(
+    rung: Rung, choice: dict[str, Any], trials: Sequence[Trial], source: Source
+) -> float:
+    """Of one batch, all settings of as many seeds as go together; the better of two calls."""
+    first = set(itertools.islice(dict.fromkeys(s for _, s in trials), choice.get("seeds", 1)))
+    some = [trial for trial in trials if trial[1] in first]
+    try:
+        rung.run(some, source, **choice)
+        return min(timed(lambda: rung.run(some, source, **choice)) for _ in range(2)) / len(some)
+    finally:
+        release()
+
+
+def release() -> None:
+    """The device's memory, of what peers keep."""
+    if TORCH:
+        importlib.import_module("benchmarks.peers.repeat").release()
+
+
+def race(
+    work: Workload, scale: Scale, rungs: Mapping[str, Ready], repetitions: int
+) -> tuple[dict[str, Timing], xr.Dataset, dict[str, str]]:
+    """Ours, its variants and the rungs in turns; our Dataset; and why rungs failed.
+
+    First calls compile: apart, and with them the choices of the rungs.
+    """
     trials = work.trials(scale)
     found: list[xr.Dataset] = []
     runs: dict[str, Callable[[], Any]] = {"ours": lambda: found.append(work.ours(scale))}
-    for name, more in work.extras.items():
+    for name, more in work.extras.items() if scale != "large" else ():
         runs[f"ours, {name}"] = lambda more=more: work.ours(scale, **more)
     first = {name: timed(run) for name, run in runs.items()}
-    shares, notes = dict.fromkeys(runs, 1), dict.fromkeys(runs, "")
-    for name, rung in work.rungs(scale).items():
+    shares, notes, failed = dict.fromkeys(runs, 1), dict.fromkeys(runs, ""), {}
+    for name, (rung, _, seconds) in rungs.items():
         some = spread(trials, rung.share.get(scale, 1))
+        # where nothing compiles, a single training is enough to warm up
+        warm = some if "large" in rung.scales else trials[:1]
+        try:
+            spent = timed(lambda rung=rung, warm=warm: rung.run(warm, work.draw()))
+        except Exception as error:
+            failed[name] = reason(error)
+            continue
         runs[name] = lambda rung=rung, some=some: rung.run(some, work.draw())
         shares[name], notes[name] = len(trials) // len(some), rung.note
-        if rung.full_only:
-            first[name] = timed(runs[name])
-        else:  # nothing compiles, so a single training is enough to warm up
-            rung.run(trials[:1], work.draw())
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
+        if warm is some:
+            first[name] = seconds + spent
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(repetitions):
         for name, run in runs.items():
-            seconds[name].append(timed(run) * shares[name])
-    times = {
-        name: Timing(s, max(0.0, first.get(name, 0) - np.median(s)), shares[name], notes[name])
-        for name, s in seconds.items()
-    }
-    return times, found[0]
+            times[name].append(timed(run) * shares[name])
+    release()
+    return (
+        {
+            name: Timing(s, max(0.0, first.get(name, 0) - np.median(s)), shares[name], notes[name])
+            for name, s in times.items()
+        },
+        found[0],
+        failed,
+    )
 
 
 def spread(trials: list[Trial], share: int) -> list[Trial]:

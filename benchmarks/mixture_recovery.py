@@ -103,6 +103,7 @@ WORKLOAD = Workload(
         "tiny": dict(mean=[0.5, 1.0], seeds=2, samples=200, inits=3, steps=60),
         "quick": dict(mean=[0.5, 1.0], seeds=20),
         "full": dict(mean=[0.0, 0.5, 1.0, 2.0], seeds=20, samples=1000, steps=2000),
+        "large": dict(mean=[0.0, 0.5, 1.0, 2.0], seeds=320, samples=1000, steps=2000),
     },
     measured=("train_loss", "error"),
     cost=cost,

@@ -133,6 +133,7 @@ WORKLOAD = Workload(
         "tiny": dict(lr=[0.1, 0.3], seeds=2, tokens=6, dim=4, outputs=3, batch=10, steps=40),
         "quick": dict(lr=rates(12), seeds=4),
         "full": dict(lr=rates(24), seeds=8, steps=1000),
+        "large": dict(lr=rates(24), seeds=128, steps=1000),
     },
     measured=("value_error", "leak"),
     cost=cost,

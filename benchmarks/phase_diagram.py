@@ -66,6 +66,7 @@ WORKLOAD = Workload(
         ),
         "quick": dict(samples=[2, 5, 8, 11, 14, 17, 20], snr=SNRS[::2], seeds=1),
         "full": dict(samples=list(range(2, 21)), snr=SNRS, seeds=3),
+        "large": dict(samples=list(range(2, 21)), snr=SNRS, seeds=48),
     },
     measured=("test_loss", "stopped_at"),
     cost=cost,

@@ -172,6 +172,7 @@ WORKLOAD = Workload(
         "tiny": dict(lr=[0.5, 2.0], seeds=2, width=64, samples=8, test_samples=10, steps=40),
         "quick": dict(lr=RATES, seeds=4),
         "full": dict(lr=RATES, seeds=16),
+        "large": dict(lr=RATES, seeds=256),
     },
     measured=("train_loss", "test_loss", "attention"),
     cost=cost,

@@ -1,5 +1,6 @@
 """The benchmark ladder at miniature size: ours against plain numpy, the peers against ours."""
 
+import functools
 import importlib.util
 import json
 import sys
@@ -13,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import ladder, run
 from benchmarks.early_stopping import WORKLOAD as EARLY
-from benchmarks.ladder import cell, deviation, spread
+from benchmarks.ladder import Rung, cell, chosen, deviation, spread
 from benchmarks.mixture_recovery import WORKLOAD as MIXTURE
 from benchmarks.mixture_recovery import step_size
 from benchmarks.online_sgd import WORKLOAD as ONLINE
@@ -21,6 +22,8 @@ from benchmarks.online_sgd import support
 from benchmarks.phase_diagram import WORKLOAD as PHASE
 from benchmarks.run import WORKLOADS
 from benchmarks.tiny_networks import WORKLOAD as TINY
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from provingground.keys import seed_key
 from provingground.studies.benign_overfitting.model import signal_norm
@@ -207,15 +210,162 @@ def test_early_stopping_stops_where_a_plain_loop_does():
 # ------------------------------------------------------------------------------ the harness
 
 
-@pytest.mark.parametrize("name", list(WORKLOADS))
-def test_the_peers_agree_with_ours(name):
+@pytest.fixture
+def torch(monkeypatch):
+    """PyTorch on one thread, where a CUDA graph of some steps is nothing but these steps."""
     torch = pytest.importorskip("torch")
+    from benchmarks.peers import repeat
+
+    def record(run, first):
+        first()
+        return run
+
+    monkeypatch.setattr(repeat, "record", record)
+    monkeypatch.setattr(repeat, "Compiled", lambda mode: repeat.Eager())
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about itself
-        gaps = WORKLOADS[name].agreement("quick")
-    assert list(gaps) == ["PyTorch loop", "torch.func.vmap", "hand-batched"]
-    assert max(gaps.values()) < 1e-4
+        yield torch
+    repeat.release()
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_the_peers_agree_with_ours(name, torch):
+    rungs, failed = ladder.prepared(WORKLOADS[name], "tiny")
+    assert failed == {}
+    assert list(rungs) == ["PyTorch loop", "torch.func.vmap", "hand-batched"]
+    assert max(rung.deviation for rung in rungs.values()) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("W1", [dict(lanes=3), dict(pad=2), dict(seeds=3, pad=16, every=7)]),
+        ("W2", [dict(seeds=1), dict(seeds=2, form="sums")]),
+        ("W3", [dict(seeds=1), dict(seeds=2, form="sums")]),
+        ("W4", [dict(seeds=1), dict(seeds=2, ahead=7)]),
+        ("W5", [dict(seeds=1, every=20), dict(seeds=2, form="sums"), dict(seeds=2, every=7)]),
+    ],
+)
+def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
+    from benchmarks.peers.repeat import Eager, Graphs
+
+    work = WORKLOADS[name]
+    reference = work.reference()
+    batched = importlib.import_module(work.peers).batched
+    for choice in choices:
+        for repeat in (Eager(), Graphs("default")):
+            rung = Rung(functools.partial(batched, repeat=repeat, **choice), "")
+            assert work.deviation(rung, reference) < 1e-4, (choice, repeat)
+
+
+@given(
+    stops=st.lists(st.integers(0, 30), min_size=1, max_size=20),
+    every=st.integers(1, 9),
+    graphs=st.booleans(),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_each_training_goes_on_until_it_is_done(torch, stops, every, graphs):
+    """Among any others, dropped or kept to fill up, and for 25 steps at most."""
+    from benchmarks.peers.repeat import Descent, Eager, Graphs, train_until_done
+
+    widths = []
+
+    def step(x, steps, wanted, factor):
+        widths.append(len(x))
+        go = steps < wanted
+        return torch.where(go, factor * x + wanted, x), steps + go
+
+    wanted = torch.tensor(stops, dtype=torch.float32)
+    start = (torch.ones(len(stops)), torch.zeros(len(stops)))
+    repeat = Graphs("default") if graphs else Eager()
+    found = train_until_done(repeat, Descent(step, (wanted,), (0.5,)), start, 25, every)
+    for x, steps, stop in zip(*found, stops, strict=True):
+        value = 1.0
+        for _ in range(min(stop, 25)):
+            value = 0.5 * value + stop
+        assert steps == min(stop, 25)
+        assert abs(x - value) < 1e-4
+    if graphs:  # few batch sizes, each of which has a graph of its own
+        assert len(set(widths)) <= 16
+
+
+def test_a_graph_gets_what_changes_between_calls(torch):
+    from benchmarks.peers.repeat import Descent, Eager, Graphs
+
+    def step(x, drawn, lane, shared):
+        return (x * lane + drawn * shared,)
+
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x, lane, shared, fresh = (torch.randn(*s) for s in ((4,), (4,), (1,), (5, 4)))
+        descent = Descent(step, (lane,), (shared,))
+        plain = Eager()(descent, Eager()(descent, (x,), 5, (fresh,)), 5, (fresh + 1,))
+        state = Graphs("default")(descent, (x,), 5, (fresh,))
+        assert torch.equal(Graphs("default")(descent, state, 5, (fresh + 1,))[0], plain[0])
+
+
+def seconds(monkeypatch, spent):
+    """Measuring a choice takes as long as `spent` says; it may also fail."""
+
+    def measured(rung, choice, trials, source):
+        if isinstance(found := spent(choice), Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(ladder, "seconds_per_training", measured)
+
+
+def test_the_fastest_choice_is_taken_one_after_another(monkeypatch):
+    trials = [(None, seed) for seed in range(10)]
+    rung = Rung(lambda *_: {}, "note", choices={"form": ("a", "b"), "seeds": (4, 1, 16, 64)})
+    seconds(
+        monkeypatch, lambda c: {"a": 1, "b": 2}[c["form"]] + {4: 0.3, 1: 0.2, 10: 0.1}[c["seeds"]]
+    )
+    assert chosen(rung, trials, lambda some: None) == {
+        "form": "a",
+        "seeds": 10,
+    }  # there are not more
+    assert rung.with_choices({"form": "a", "seeds": 10}).note == "note, form a, seeds 10"
+
+
+def test_a_choice_that_fails_is_not_taken(monkeypatch):
+    trials = [(None, seed) for seed in range(10)]
+    rung = Rung(lambda *_: {}, "", choices={"seeds": (1, 8)})
+    seconds(monkeypatch, lambda c: MemoryError("no room") if c["seeds"] == 8 else 1.0)
+    assert chosen(rung, trials, lambda some: None) == {"seeds": 1}
+    seconds(monkeypatch, lambda c: MemoryError("no room"))
+    with pytest.raises(MemoryError):
+        chosen(rung, trials, lambda some: None)
+
+
+def test_a_choice_is_measured_on_one_batch_of_all_settings():
+    seen = []
+    rung = Rung(lambda some, source, seeds: seen.append(some) or {}, "")
+    trials = [(cfg, seed) for cfg in "ab" for seed in range(5)]
+    ladder.seconds_per_training(rung, {"seeds": 2}, trials, lambda some: None)
+    assert seen == [[("a", 0), ("a", 1), ("b", 0), ("b", 1)]] * 3
+
+
+def test_a_peer_that_fails_is_named_with_its_reason_and_left_out(monkeypatch, capsys):
+    def broken(trials, source):
+        raise RuntimeError("\n  no compiler here\nand much more")
+
+    def right(trials, source):
+        return reference if len(trials) == len(EARLY.trials("tiny")) else {}
+
+    def late(trials, source):
+        return right(trials, source) if source == EARLY.given else broken(trials, source)
+
+    reference = EARLY.reference()
+    rungs = {"broken": Rung(broken, ""), "right": Rung(right, ""), "late": Rung(late, "")}
+    monkeypatch.setattr(ladder.Workload, "rungs", lambda self, scale: rungs)
+    monkeypatch.setattr(ladder.Workload, "draw", lambda self: lambda trials: None)
+    found = run.measure(EARLY, "tiny", 1, {"flops": 1e11, "normals": 1e8}, False)
+    why = "RuntimeError: no compiler here"
+    assert found["failed"] == {"broken": why, "late": why}
+    assert found["best_rung"] == "right"
+    assert f"Left out: broken failed here. {why}" in capsys.readouterr().out
 
 
 def test_a_part_of_the_trainings_is_spread_over_all():
@@ -233,8 +383,19 @@ def test_a_diverged_peer_deviates_infinitely():
 @pytest.mark.parametrize("name", list(WORKLOADS))
 def test_settings_of_every_scale_are_allowed(name):
     work = WORKLOADS[name]
-    for scale in ("tiny", "quick", "full"):
+    for scale in ("tiny", "quick", "full", "large"):
         assert len(work.trials(scale)) >= 4
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_the_large_size_has_16_times_the_trainings_of_the_full_one(name):
+    full, large = WORKLOADS[name].trials("full"), WORKLOADS[name].trials("large")
+    assert len(set(large)) == 16 * len(full)
+    shapes = [
+        {tuple(v for v in vars(cfg).values() if not isinstance(v, float)) for cfg, _ in trials}
+        for trials in (full, large)
+    ]
+    assert shapes[0] == shapes[1]
 
 
 def test_the_runner_prints_a_summary_and_writes_json(tmp_path, capsys, monkeypatch):
@@ -248,11 +409,50 @@ def test_the_runner_prints_a_summary_and_writes_json(tmp_path, capsys, monkeypat
     assert run.main(args) == 0
     told = capsys.readouterr().out
     assert "no torch" in told
-    assert "### Summary" in told
-    assert json.loads(file.read_text())["workloads"]["W5"]["loop"] is None
+    assert "### Summary, tiny" in told
+    size = json.loads(file.read_text())["sizes"]["tiny"]
+    assert size["workloads"]["W5"]["loop"] is None
+    assert size["mean_best"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "sizes"),
+    [([], ["full", "large"]), (["--size", "full"], ["full"]), (["--size", "large"], ["large"])],
+)
+def test_a_full_run_measures_two_sizes(more, sizes, tmp_path, capsys, monkeypatch):
+    ratios = {"W2": [2.0, 4.0, 3.0], "W5": [12.0]}
+
+    def measure(work, scale, repetitions, limits, markdown):
+        best = [r / (4 if scale == "large" else 1) for r in ratios[work.name]]
+        return {
+            "trainings": 7,
+            "share_of_ceiling": 0.015,
+            "times": {"ours": {"seconds": [1.0]}},
+            "loop": None,
+            "best": best,
+            "best_rung": "graphs",
+        }
+
+    monkeypatch.setattr(run, "measure", measure)
+    monkeypatch.setattr(run, "ceilings", lambda: {"jax": {"flops": 1e11}})
+    file = tmp_path / "found.json"
+    assert run.main(["--full", *more, "--only", "W2", "W5", "--json", str(file)]) == 0
+    found = json.loads(file.read_text())["sizes"]
+    means = {"full": 6.0, "large": 1.5}
+    assert list(found) == sizes
+    told = capsys.readouterr().out
+    for size in sizes:
+        assert found[size]["mean_best"] == pytest.approx(means[size])
+        assert f"Summary, {size}" in told
+        assert f"Geometric mean of best / ours: {means[size]:g}" in told
+    assert told.count("1.5%") == 2 * len(sizes)  # of the ceiling
+
+
+def test_a_size_goes_with_a_full_run():
+    with pytest.raises(SystemExit):
+        run.main(["--size", "large"])
 
 
 def test_without_torch_there_are_no_rungs(monkeypatch):
     monkeypatch.setattr(ladder, "TORCH", importlib.util.find_spec("no_such_module") is not None)
-    assert TINY.rungs("full") == {}
-    assert TINY.agreement("full") == {}
+    assert ladder.prepared(TINY, "full") == ({}, {})

@@ -1,28 +1,30 @@
 """The peers, in PyTorch: float32 without TF32, on the device that jax uses."""
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import torch
+from benchmarks.ladder import Results, Rung, Source, Trial
+from benchmarks.peers.repeat import MODES, Compiled, Eager, Graphs
+from torch import Tensor
 
 torch.set_float32_matmul_precision("highest")
 DEVICE = "cuda" if torch.cuda.is_available() and jax.default_backend() == "gpu" else "cpu"
 WIDE = DEVICE == "cuda"  # a GPU wants many trainings at once, a CPU as many as fit its cache
 
 
-def tensor(values: Any) -> torch.Tensor:
+def tensor(values: Any) -> Tensor:
     return torch.tensor(np.asarray(values), device=DEVICE)
 
 
-def host(values: torch.Tensor) -> np.ndarray:
+def host(values: Tensor) -> np.ndarray:
     """On the host, so that the clock waits for the device."""
     return values.detach().cpu().numpy()
 
 
-def randn(*shape: int) -> torch.Tensor:
+def randn(*shape: int) -> Tensor:
     return torch.randn(*shape, device=DEVICE)
 
 
@@ -44,8 +46,56 @@ def grid_of(trials: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return configs, seeds
 
 
-@functools.cache
-def compiled(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`torch.compile`, with room for one graph per batch size."""
-    torch._dynamo.config.recompile_limit = 64
-    return torch.compile(step)
+def by_seeds(
+    trials: Sequence[Trial],
+    seeds_at_once: int,
+    run: Callable[[list[Any], Sequence[int]], dict[str, Tensor]],
+) -> Results:
+    """All settings of some seeds at once: `run` gives [S C ...] for S seeds and C Configs."""
+    configs, seeds = grid_of(trials)
+    found = [run(configs, some) for some in chunks(seeds, seeds_at_once)]
+    together = {n: torch.cat([f[n] for f in found]).transpose(0, 1) for n in found[0]}
+    return {n: host(v.flatten(0, 1)) for n, v in together.items()}
+
+
+def of_lanes(configs: Sequence[Any], name: str, seeds: int) -> Tensor:
+    """A setting of each training: that of each Config, again for every seed."""
+    return tensor(np.array([getattr(c, name) for c in configs], np.float32)).repeat(seeds)
+
+
+def experts(
+    batched: Callable[..., Results],
+    note: str,
+    choices: Mapping[str, Sequence[Any]],
+    forms: Sequence[str] = (),
+    modes: Sequence[str] = MODES,
+) -> dict[str, Rung]:
+    """What an expert would write: as it is, compiled, and (on a GPU) replayed from CUDA graphs.
+
+    `choices` (batch sizes) are measured for each of them; how a step is written (`forms`) and
+    compiled (`modes`), for those that are compiled.
+    """
+    written = {"form": forms} if forms else {}
+    more = dict(**written, **choices, mode=modes if WIDE else MODES[:1])
+
+    def plain(trials: Sequence[Trial], source: Source, **chosen: Any) -> Results:
+        return batched(trials, source, Eager(), **chosen)
+
+    def compiled(trials: Sequence[Trial], source: Source, mode: str, **chosen: Any) -> Results:
+        return batched(trials, source, Compiled(mode), **chosen)
+
+    def graphs(trials: Sequence[Trial], source: Source, mode: str, **chosen: Any) -> Results:
+        return batched(trials, source, Graphs(mode), **chosen)
+
+    rungs = {
+        "hand-batched": Rung(
+            plain, note, choices=choices, scales=("tiny", "quick", "full", "large")
+        ),
+        "hand-batched, compiled": Rung(
+            compiled, "torch.compile of its step", choices=more, scales=("full", "large")
+        ),
+        "hand-batched, graphs": Rung(
+            graphs, "CUDA graphs of its compiled steps", choices=more, scales=("full", "large")
+        ),
+    }
+    return rungs if WIDE else {n: r for n, r in rungs.items() if "graphs" not in n}

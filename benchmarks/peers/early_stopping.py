@@ -3,18 +3,28 @@
 Letters in shapes: B trainings, and those of `benchmarks.early_stopping`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
+from benchmarks.early_stopping import Config
 from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
+from benchmarks.peers import (
+    DEVICE,
+    WIDE,
+    by_seeds,
+    chunks,
+    experts,
+    host,
+    joined,
+    of_lanes,
+    randn,
+    tensor,
+)
+from benchmarks.peers.repeat import Descent, Repeat, train_until_done
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 from torch.nn.functional import softplus
-
-EVERY = 50  # steps between two looks at who is done
 
 
 def draw(trials: Sequence[Trial]) -> dict[str, Tensor]:
@@ -84,7 +94,8 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
     found = []
     for some in chunks(trials, 4096 if WIDE else 32):
         cfg, drawn = some[0][0], source(some)
-        x, lr = inputs(some, drawn["noise"]), rates(some)
+        x = inputs(some, drawn["noise"])
+        lr = tensor(np.array([cfg.lr for cfg, _ in some], np.float32))[:, None]
         query = torch.zeros(len(some), cfg.dim, device=DEVICE)
         value, stopped = torch.zeros_like(query), torch.zeros(len(some), device=DEVICE)
         for t in range(cfg.steps):
@@ -95,71 +106,87 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
                 value - go * g_value,
                 stopped + (go[:, 0] > 0),
             )
-            if t % EVERY == 0 and not go.any():
+            if t % 50 == 0 and not go.any():
                 break
         test = vmap(loss_of)(query, value, inputs(some, drawn["test"]))
         found.append({"test_loss": host(test), "stopped_at": host(stopped)})
     return joined(found)
 
 
-def rates(trials: Sequence[Trial]) -> Tensor:
-    return tensor(np.array([cfg.lr for cfg, _ in trials], np.float32))[:, None]
+# ------------------------------------------------------------------------------- the expert's
 
 
-def step(
-    w: Tensor, stopped: Tensor, lr: Tensor, x: Tensor, y: Tensor, eps: float
-) -> tuple[Tensor, Tensor]:
-    """A step of those who are not done. w: query and value [B 2 d]; x: [B d LN], samples last."""
-    score, value = (w @ x).unflatten(-1, (-1, len(y))).unbind(1)
+def gradients(score: Tensor, value: Tensor, y: Tensor, eps: float) -> tuple[Tensor, ...]:
+    """With respect to scores and values of the tokens [B L N]; and who goes on."""
     a = torch.softmax(score, dim=1)
     f = (a * value).sum(1)
     m = -y * f
     go = softplus(m).mean(-1) > eps
     g = (-y / len(y)) * torch.sigmoid(m) * go[:, None]
     to_value = g[:, None] * a
-    to_score = to_value * (value - f[:, None])
+    return to_value * (value - f[:, None]), to_value, go
+
+
+def products(
+    w: Tensor, stopped: Tensor, x: Tensor, lr: Tensor, y: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    """A step of those who are not done. w: query and value [B 2 d]; x: [B d LN], samples last."""
+    score, value = (w @ x).unflatten(-1, (-1, len(y))).unbind(1)
+    to_score, to_value, go = gradients(score, value, y, eps)
     slope = torch.stack([to_score, to_value], dim=1).flatten(2)
-    return w - lr[..., None] * (slope @ x.mT), stopped + go
+    return w - lr[:, None, None] * (slope @ x.mT), stopped + go
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
-    """A batch with the gradient written out; every 50 steps those who are done are dropped."""
-    found = []
-    for some in chunks(trials, 8192 if WIDE else 96):
-        cfg, drawn = some[0][0], source(some)
-        b, y = len(some), labels(cfg.samples)
-        x = inputs(some, drawn["noise"]).permute(0, 3, 2, 1).flatten(2).contiguous()
-        lr, w = rates(some), torch.zeros(b, 2, cfg.dim, device=DEVICE)
-        stopped = torch.zeros(b, device=DEVICE)
-        last, stops = torch.zeros_like(w), torch.zeros_like(stopped)
-        left = torch.arange(b, device=DEVICE)
-        for t in range(0, cfg.steps, EVERY):
-            for _ in range(min(EVERY, cfg.steps - t)):
-                w, stopped = step(w, stopped, lr, x, y, cfg.eps)
-            last[left], stops[left] = w, stopped
-            going = stopped == t + EVERY
-            if not going.any():
-                break
-            left, w, stopped, lr, x = (v[going] for v in (left, w, stopped, lr, x))
-        x_test = inputs(some, drawn["test"])
-        f = outputs_of(last, x_test)
-        test = softplus(-labels(cfg.test_samples) * f).mean(-1)
-        found.append({"test_loss": host(test), "stopped_at": host(stops)})
-    return joined(found)
+def sums(
+    w: Tensor, stopped: Tensor, x: Tensor, lr: Tensor, y: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    """The same, products of two rows as sums that a compiler can fuse: x is read twice."""
+    score, value = ((w[:, i, :, None] * x).sum(1).unflatten(-1, (-1, len(y))) for i in (0, 1))
+    to_score, to_value, go = gradients(score, value, y, eps)
+    slope = [(bar.flatten(1)[:, None] * x).sum(-1) for bar in (to_score, to_value)]
+    return w - lr[:, None, None] * torch.stack(slope, dim=1), stopped + go
 
 
-def outputs_of(w: Tensor, x: Tensor) -> Tensor:
-    score, value = torch.einsum("bkd,bnld->kbnl", w, x)
-    return (torch.softmax(score, dim=-1) * value).sum(-1)
+FORMS = {"products": products, "sums": sums}
 
 
-def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    return batched(trials, source, compiled(step))
+def batched(
+    trials: Sequence[Trial],
+    source: Source,
+    repeat: Repeat,
+    seeds: int,
+    every: int = 50,
+    form: str = "products",
+) -> Results:
+    """All settings of some seeds, which share draws; every few steps, who is done is dropped."""
+
+    def run(configs: list[Config], some: Sequence[int]) -> dict[str, Tensor]:
+        cfg, b = configs[0], len(configs) * len(some)
+        drawn = source([(cfg, seed) for seed in some])
+        lanes = [(cfg, seed) for seed in some for cfg in configs]
+        noise, test = (drawn[n].repeat_interleave(len(configs), 0) for n in ("noise", "test"))
+        x = inputs(lanes, noise).permute(0, 3, 2, 1).flatten(2).contiguous()
+        lr = of_lanes(configs, "lr", len(some))
+        start = (torch.zeros(b, 2, cfg.dim, device=DEVICE), torch.zeros(b, device=DEVICE))
+        descent = Descent(FORMS[form], (x, lr), (labels(cfg.samples), cfg.eps))
+        w, stopped = train_until_done(repeat, descent, start, cfg.steps, every)
+        score, value = torch.einsum("bkd,bnld->kbnl", w, inputs(lanes, test))
+        f = (torch.softmax(score, dim=-1) * value).sum(-1)
+        loss = softplus(-labels(cfg.test_samples) * f).mean(-1)
+        return {
+            n: v.view(len(some), -1) for n, v in {"test_loss": loss, "stopped_at": stopped}.items()
+        }
+
+    return by_seeds(trials, seeds, run)
 
 
 RUNGS = {
     "PyTorch loop": Rung(loop, "autograd, each stops by itself", share={"quick": 8, "full": 48}),
     "torch.func.vmap": Rung(vmapped, "until the last is done", share={"quick": 6, "full": 24}),
-    "hand-batched": Rung(batched, "written-out gradient, drops who is done every 50 steps"),
-    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
+    **experts(
+        batched,
+        "written-out gradient, drops who is done",
+        {"seeds": (16, 4, 64, 256) if WIDE else (4, 2, 8), "every": (50, 20)},
+        forms=tuple(FORMS),
+    ),
 }

@@ -3,14 +3,15 @@
 Letters in shapes: C cells (data sets), and those of `benchmarks.mixture_recovery`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from benchmarks.ladder import Results, Rung, Scale, Source, Trial
-from benchmarks.mixture_recovery import step_size
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, joined, randn, tensor
+from benchmarks.mixture_recovery import Config, step_size
+from benchmarks.peers import DEVICE, WIDE, by_seeds, chunks, experts, host, joined, randn, tensor
+from benchmarks.peers.repeat import Descent, Repeat, train
 from torch import Tensor
 from torch.func import grad, vmap
 from torch.nn.functional import binary_cross_entropy
@@ -44,12 +45,15 @@ def prepared(trials: Sequence[Trial], drawn: dict[str, Tensor]) -> tuple[Tensor,
     return x, y, drawn["teacher"][:, None] + far, drawn["teacher"], rates
 
 
+def error(w: Tensor, teacher: Tensor) -> Tensor:
+    """Relative errors of the weights [C I K d]."""
+    off = (w - teacher[:, None]).flatten(2).norm(dim=-1)
+    return off / teacher.flatten(1).norm(dim=-1)[:, None]
+
+
 def results(loss: Tensor, w: Tensor, teacher: Tensor) -> Results:
     """Losses [C I] and relative errors of the weights [C I K d]."""
-    error = (w - teacher[:, None]).flatten(2).norm(dim=-1) / teacher.flatten(1).norm(dim=-1)[
-        :, None
-    ]
-    return {"train_loss": host(loss), "error": host(error)}
+    return {"train_loss": host(loss), "error": host(error(w, teacher))}
 
 
 def loop(trials: Sequence[Trial], source: Source) -> Results:
@@ -91,39 +95,68 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
     return joined(found)
 
 
-def step(w: Tensor, x: Tensor, rates: Tensor, neurons: int) -> Tensor:
-    """Signs of the labels are in the inputs x [C n d]; w holds the rows (K I) of each cell."""
-    s = torch.sigmoid(w @ x.mT)
+# ------------------------------------------------------------------------------- the expert's
+
+
+def products(w: Tensor, x: Tensor, scaled: Tensor, neurons: int) -> tuple[Tensor]:
+    """Inputs [C d n] with the signs of the labels, and times step sizes; w: rows (K I) [C KI d]."""
+    s = torch.sigmoid(w @ x)
     p = s.unflatten(1, (neurons, -1)).sum(1, keepdim=True)
-    slope = (s * (1 - s)).unflatten(1, (neurons, -1)).div_(p).flatten(1, 2)
-    return torch.baddbmm(w, slope, rates * x)
+    slope = (s * (1 - s)).unflatten(1, (neurons, -1)) / p
+    return (torch.baddbmm(w, slope.flatten(1, 2), scaled.mT),)
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Tensor] = step) -> Results:
-    """All initialisations of a data set in one product, some data sets at once."""
-    found = []
-    for some in chunks(trials, 1024 if WIDE else 4):
-        cfg = some[0][0]
-        k, n = cfg.neurons, cfg.samples
-        x, y, start, teacher, rates = prepared(some, source(some))
-        x = x * (2 * y - 1)[..., None]
-        w = start.transpose(1, 2).flatten(1, 2)
-        rates = (rates / n).view(-1, 1, 1)
-        for _ in range(cfg.steps):
-            w = step(w, x, rates, k)
-        p = torch.sigmoid(w @ x.mT).unflatten(1, (k, -1)).mean(1)
-        found.append(results(-p.log().mean(-1), w.unflatten(1, (k, -1)).transpose(1, 2), teacher))
-    return joined(found)
+def sums(w: Tensor, x: Tensor, scaled: Tensor, neurons: int) -> tuple[Tensor]:
+    """The same term by term, for a compiler to fuse: nothing as large as [I n] need be written."""
+    rows, d = w.unflatten(1, (neurons, -1)).unbind(1), range(w.shape[-1])
+
+    def product(row: Tensor) -> Tensor:
+        terms = [row[:, :, j, None] * x[:, None, j] for j in d]
+        return sum(terms[1:], terms[0])
+
+    s = [torch.sigmoid(product(row)) for row in rows]
+    p = sum(s[1:], s[0])
+    slope = [v * (1 - v) / p for v in s]
+    step = [torch.stack([(v * scaled[:, None, j]).sum(-1) for j in d], dim=-1) for v in slope]
+    return (w + torch.cat(step, dim=1),)
 
 
-def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    return batched(trials, source, compiled(step))
+FORMS = {"products": products, "sums": sums}
+
+
+def batched(
+    trials: Sequence[Trial], source: Source, repeat: Repeat, seeds: int, form: str = "products"
+) -> Results:
+    """All initialisations of a data set in one product, those of some seeds at once."""
+
+    def run(configs: list[Config], some: Sequence[int]) -> dict[str, Tensor]:
+        cfg, k = configs[0], configs[0].neurons
+        drawn = source([(cfg, seed) for seed in some])
+        drawn = {n: v.repeat_interleave(len(configs), 0) for n, v in drawn.items()}
+        lanes = [(cfg, seed) for seed in some for cfg in configs]
+        x, y, start, teacher, rates = prepared(lanes, drawn)
+        x = (x * (2 * y - 1)[..., None]).mT.contiguous()
+        scaled = (rates / cfg.samples).view(-1, 1, 1) * x
+        descent = Descent(FORMS[form], (x, scaled), (k,))
+        (w,) = train(repeat, descent, (start.transpose(1, 2).flatten(1, 2),), cfg.steps)
+        p = torch.sigmoid(w @ x).unflatten(1, (k, -1)).mean(1)
+        found = {
+            "train_loss": -p.log().mean(-1),
+            "error": error(w.unflatten(1, (k, -1)).transpose(1, 2), teacher),
+        }
+        return {n: v.unflatten(0, (len(some), -1)) for n, v in found.items()}
+
+    return by_seeds(trials, seeds, run)
 
 
 SHARE: dict[Scale, int] = {"quick": 20, "full": 40}
 RUNGS = {
     "PyTorch loop": Rung(loop, "autograd, one initialisation at a time", SHARE),
     "torch.func.vmap": Rung(vmapped, "over initialisations and data sets", SHARE),
-    "hand-batched": Rung(batched, "initialisations in one product, as ours"),
-    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
+    **experts(
+        batched,
+        "initialisations in one product, as ours",
+        {"seeds": (20, 5, 80, 320) if WIDE else (2, 1, 4)},
+        forms=tuple(FORMS),
+    ),
 }

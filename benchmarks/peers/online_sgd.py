@@ -3,14 +3,24 @@
 Letters in shapes: S seeds, R step sizes, and those of `benchmarks.online_sgd`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from benchmarks.ladder import Results, Rung, Source, Trial
 from benchmarks.online_sgd import Config, support
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, grid_of, host, randn, tensor
+from benchmarks.peers import (
+    DEVICE,
+    WIDE,
+    by_seeds,
+    experts,
+    grid_of,
+    host,
+    of_lanes,
+    randn,
+    tensor,
+)
+from benchmarks.peers.repeat import Descent, Repeat
 from torch import Tensor, nn
 from torch.func import grad, vmap
 
@@ -24,13 +34,6 @@ def draw(trials: Sequence[Trial]) -> dict[str, Tensor]:
     )
 
 
-def fresh(cfg: Config, drawn: dict[str, Tensor], t: int) -> Tensor:
-    """Inputs and label noise of a step: [S dM ND]."""
-    if "batches" in drawn:
-        return drawn["batches"][:, t]
-    return randn(len(drawn["teacher"]), cfg.dim + cfg.outputs, cfg.batch * cfg.tokens)
-
-
 def relu(x: Tensor) -> Tensor:
     """With the derivative 1 at 0: training starts there."""
     return torch.where(x >= 0, x, 0.0)
@@ -40,11 +43,15 @@ def attention(w_kq: Tensor, position: Tensor) -> Tensor:
     return torch.softmax(position.mT @ w_kq @ position / len(position) ** 0.5, dim=0)
 
 
-def results(w_v: Tensor, s: Tensor, teacher: Tensor) -> Results:
+def errors(w_v: Tensor, s: Tensor, teacher: Tensor) -> dict[str, Tensor]:
     """Of value matrices [... M d] and attention matrices [... D D]."""
     off = tensor(support(Config(tokens=s.shape[-1])) == 0)
     error = (w_v - teacher).flatten(-2).norm(dim=-1) / teacher.flatten(-2).norm(dim=-1)
-    return {"value_error": host(error), "leak": host((s * off).sum((-1, -2)) / s.shape[-1])}
+    return {"value_error": error, "leak": (s * off).sum((-1, -2)) / s.shape[-1]}
+
+
+def results(w_v: Tensor, s: Tensor, teacher: Tensor) -> Results:
+    return {n: host(v) for n, v in errors(w_v, s, teacher).items()}
 
 
 # ----------------------------------------------------------------------- as the paper writes it
@@ -75,7 +82,7 @@ def batch(cfg: Config, z: Tensor, teacher: Tensor, s_star: Tensor) -> tuple[Tens
 def samples_first(cfg: Config, drawn: dict[str, Tensor], t: int) -> Tensor:
     """The numbers of a step as [N dM D]: drawn like that, or (given ones) put in order."""
     if "batches" in drawn:
-        return fresh(cfg, drawn, t)[0].view(-1, cfg.batch, cfg.tokens).transpose(0, 1)
+        return drawn["batches"][0, t].view(-1, cfg.batch, cfg.tokens).transpose(0, 1)
     return randn(cfg.batch, cfg.dim + cfg.outputs, cfg.tokens)
 
 
@@ -130,58 +137,70 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
 # ------------------------------------------------------------------------------- the expert's
 
 
+def labels(cfg: Config, z: Tensor, teacher: Tensor, s_star: Tensor) -> Tensor:
+    """Labels of some steps, [k S MN D], from their numbers [k S dM ND]."""
+    clean = (teacher @ z[:, :, : cfg.dim]).unflatten(-1, (-1, cfg.tokens)).flatten(2, 3)
+    noise = z[:, :, cfg.dim :].unflatten(-1, (-1, cfg.tokens)).flatten(2, 3)
+    return relu(clean @ s_star) + cfg.noise * noise
+
+
 def step(
-    w_v: Tensor,
-    logits: Tensor,
-    rates: Tensor,
-    z: Tensor,
-    teacher: Tensor,
-    s_star: Tensor,
-    noise: float,
+    w_v: Tensor, logits: Tensor, x: Tensor, y: Tensor, rates: Tensor, by_row: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """w_v: [S RM d], logits: [S R D D], rates: [R 1 1], z: [S dM ND]."""
+    """w_v: [S RM d], logits: [S R D D], x: [S d ND], y: [S MN D]."""
     seeds, r, tokens, _ = logits.shape
-    d = w_v.shape[-1]
-    x, n = z[:, :d], z.shape[-1] // tokens
-    y = (teacher @ x).view(seeds, 1, -1, tokens) @ s_star
-    y = relu(y) + noise * z[:, d:].reshape(seeds, 1, -1, tokens)
+    n = x.shape[-1] // tokens
     s = torch.softmax(logits / tokens**0.5, dim=-2)
     u = (w_v @ x).view(seeds, r, -1, tokens)
     f = u @ s
-    slope = torch.where(f >= 0, f - y, 0.0)
+    slope = torch.where(f >= 0, f - y[:, None], 0.0)
     s_bar = u.mT @ slope / n
     a_bar = s * (s_bar - (s * s_bar).sum(-2, keepdim=True)) / tokens**0.5
     v_bar = (slope @ s.mT).view(seeds, w_v.shape[1], -1) @ x.mT / n
-    by_row = rates.expand(-1, w_v.shape[1] // r, 1).reshape(-1, 1)
     return w_v - by_row * v_bar, logits - rates * a_bar
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
-    """All step sizes of some seeds, batches and labels shared as in ours, gradient written out."""
-    configs, seeds = grid_of(trials)
-    cfg, r, found = configs[0], len(configs), []
-    rates = tensor(np.array([c.lr for c in configs], np.float32)).view(-1, 1, 1)
-    s_star = tensor(support(cfg) / 3)
-    for some in chunks(seeds, 64 if WIDE else 1):
+def batched(
+    trials: Sequence[Trial], source: Source, repeat: Repeat, seeds: int, ahead: int = 20
+) -> Results:
+    """All step sizes of some seeds, batches and labels shared as in ours, drawn some steps ahead.
+
+    The gradient is written out.
+    """
+
+    def run(configs: list[Config], some: Sequence[int]) -> dict[str, Tensor]:
+        cfg, r = configs[0], len(configs)
         drawn = source([(cfg, seed) for seed in some])
-        teacher = drawn["teacher"]
-        w_v = torch.zeros(len(some), r * cfg.outputs, cfg.dim, device=DEVICE)
-        logits = torch.zeros(len(some), r, cfg.tokens, cfg.tokens, device=DEVICE)
-        for t in range(cfg.steps):
-            z = fresh(cfg, drawn, t)
-            w_v, logits = step(w_v, logits, rates, z, teacher, s_star, cfg.noise)
+        s_star, rates = tensor(support(cfg) / 3), of_lanes(configs, "lr", 1).view(-1, 1, 1)
+        by_row = rates.expand(-1, cfg.outputs, 1).reshape(-1, 1)
+        descent = Descent(step, (), (rates, by_row))
+        state = (
+            torch.zeros(len(some), r * cfg.outputs, cfg.dim, device=DEVICE),
+            torch.zeros(len(some), r, cfg.tokens, cfg.tokens, device=DEVICE),
+        )
+        rows, columns = cfg.dim + cfg.outputs, cfg.batch * cfg.tokens
+        fresh = torch.empty(ahead, len(some), rows, columns, device=DEVICE)
+        for t in range(0, cfg.steps, ahead):
+            steps = min(ahead, cfg.steps - t)
+            if "batches" in drawn:
+                z = drawn["batches"][:, t : t + steps].transpose(0, 1).contiguous()
+            else:
+                z = fresh[:steps].normal_()
+            y = labels(cfg, z, drawn["teacher"], s_star)
+            state = repeat(descent, state, steps, (z[:, :, : cfg.dim], y))
+        w_v, logits = state
         s = torch.softmax(logits / cfg.tokens**0.5, dim=-2)
-        found.append(results(w_v.unflatten(1, (r, -1)), s, teacher[:, None]))
-    return {n: np.concatenate([f[n] for f in found]).T.ravel() for n in found[0]}
+        return errors(w_v.unflatten(1, (r, -1)), s, drawn["teacher"][:, None])
 
-
-def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    return batched(trials, source, compiled(step))
+    return by_seeds(trials, seeds, run)
 
 
 RUNGS = {
     "PyTorch loop": Rung(loop, "autograd, each draws its own", share={"quick": 12, "full": 48}),
     "torch.func.vmap": Rung(vmapped, "over step sizes, which share batches"),
-    "hand-batched": Rung(batched, "draws and labels shared as ours"),
-    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
+    **experts(
+        batched,
+        "draws and labels shared as ours",
+        {"seeds": (8, 2, 32, 128) if WIDE else (1, 2)},
+    ),
 }

@@ -3,22 +3,21 @@
 Letters in shapes: B trainings, R signal-to-noise ratios, U unique tokens, and those of the study.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import torch
 from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, host, randn, tensor
+from benchmarks.peers import DEVICE, WIDE, chunks, experts, host, randn, tensor
+from benchmarks.peers.repeat import MODES, Descent, Repeat, train_until_done
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 from torch.nn.functional import softplus
 
 from provingground.studies.benign_overfitting import model
 from provingground.studies.benign_overfitting.model import Config
-
-EVERY = 4  # steps between two looks at who is done
 
 
 def draw(trials: Sequence[Trial]) -> dict[str, Tensor]:
@@ -129,7 +128,7 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
             for t in range(cfg.steps):
                 g, value = graded(w, drawn["w_o"], x)
                 go = (value > cfg.eps).float()
-                if t % EVERY == 0 and not go.any():
+                if t % 4 == 0 and not go.any():
                     break
                 rate = (cfg.lr * go).view(-1, 1, 1)
                 w = tuple(a - rate * b for a, b in zip(w, g, strict=True))
@@ -158,40 +157,66 @@ def merged(by_sample: Tensor, y: Tensor) -> Tensor:
 
 
 def step(
-    c: tuple[Tensor, ...],
+    c: Tensor,
+    c_v: Tensor,
     stopped: Tensor,
-    initial: tuple[Tensor, ...],
+    initial: Tensor,
+    initial_v: Tensor,
     gram: Tensor,
+    weight: Tensor,
+    value_rate: Tensor,
     y: Tensor,
     rate: float,
-    value_rate: Tensor,
     eps: float,
-) -> tuple[tuple[Tensor, ...], Tensor]:
-    """Descent on the coefficients of queries and keys [R U h] and values [R U 1]."""
-    q, k, v = (split(torch.baddbmm(m, gram, x), y) for m, x in zip(initial, c, strict=True))
+) -> tuple[Tensor, ...]:
+    """Descent on the coefficients of queries beside keys [R U 2h], and of values [R U 1].
+
+    weight: that of each sample in the mean [R N], 0 for those that fill up.
+    """
+    q, k = split(torch.baddbmm(initial, gram, c), y).chunk(2, dim=-1)
+    v = split(torch.baddbmm(initial_v, gram, c_v), y)
     p = torch.softmax(q @ k.mT, dim=-1)
     m = -y * (p @ v).mean(dim=(2, 3))
-    go = softplus(m).mean(-1) > eps
-    g = (-y / len(y) * torch.sigmoid(m) * go[:, None] / v.shape[2])[..., None, None]
+    go = (softplus(m) * weight).sum(-1) > eps
+    g = (-y * weight * torch.sigmoid(m) * go[:, None] / v.shape[2])[..., None, None]
     p_bar = g * v.mT
     s_bar = p * (p_bar - (p * p_bar).sum(-1, keepdim=True))
-    q_bar, k_bar = merged(s_bar @ k, y), merged(s_bar.mT @ q, y)
+    bar = merged(torch.cat([s_bar @ k, s_bar.mT @ q], dim=-1), y)
     v_bar = merged((g * p).sum(2)[..., None], y)
-    return (c[0] - rate * q_bar, c[1] - rate * k_bar, c[2] - value_rate * v_bar), stopped + go
+    return c - rate * bar, c_v - value_rate * v_bar, stopped + go
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
-    """In the span of the tokens; trainings of one seed share draws and products, as in ours."""
+def batched(
+    trials: Sequence[Trial],
+    source: Source,
+    repeat: Repeat,
+    seeds: int = 1,
+    lanes: int | None = None,
+    pad: int = 1,
+    every: int = 4,
+) -> Results:
+    """In the span of the tokens; trainings of one seed share draws and products, as in ours.
+
+    Samples are filled up to a multiple of `pad`, so that more trainings go together.
+    """
+
+    def filled(trial: Trial) -> int:
+        return -(-trial[0].samples // pad) * pad
+
     done = {}
-    for same in by_samples(trials):
-        cfg = same[0][0]
-        for seeds in chunks(list(dict.fromkeys(seed for _, seed in same)), 16 if WIDE else 1):
-            drawn = source([(cfg, seed) for seed in seeds])
-            shared = products(cfg, drawn)
-            for some in chunks([t for t in same if t[1] in seeds], 512 if WIDE else 6):
-                which = tensor([list(seeds).index(seed) for _, seed in some])
-                mine = {n: v[which] for n, v in shared.items()}
-                done |= dict(zip(some, in_span([c for c, _ in some], mine, step), strict=True))
+    for n, group in groupby(sorted(trials, key=filled), key=filled):
+        same = list(group)
+        cfg = replace(same[0][0], samples=n)
+        for some in chunks(list(dict.fromkeys(seed for _, seed in same)), seeds):
+            shared = products(cfg, source([(cfg, seed) for seed in some]))
+            configs = list(dict.fromkeys(c for c, _ in same))
+            for few in chunks(configs, lanes or len(configs)):
+                found = in_span(cfg, few, shared, repeat, every)
+                done |= {
+                    (c, seed): tuple(found[:, s, i])
+                    for s, seed in enumerate(some)
+                    for i, c in enumerate(few)
+                }
     return in_order(trials, done)
 
 
@@ -201,49 +226,61 @@ def products(cfg: Config, drawn: dict[str, Tensor]) -> dict[str, Tensor]:
     unit = torch.cat([signals, drawn["noise"].flatten(1, 2)], dim=1)
     signal = signals[:, torch.arange(cfg.test_samples) % 2]
     x = torch.cat([signal[:, :, None], drawn["test"]], dim=2).flatten(1, 2)
-    made = {"gram": unit @ unit.mT, "overlap": x @ unit.mT, "norm": (drawn["w_o"] ** 2).sum(-1)}
+    both = torch.cat([drawn["w_q"], drawn["w_k"]], dim=-1)
     value = drawn["w_v"] @ drawn["w_o"][..., None]
-    for name, w in {"q": drawn["w_q"], "k": drawn["w_k"], "v": value}.items():
-        made |= {f"train_{name}": unit @ w, f"test_{name}": x @ w}
-    return made
+    return {
+        "gram": unit @ unit.mT,
+        "overlap": x @ unit.mT,
+        "norm": (drawn["w_o"] ** 2).sum(-1),
+        "train": unit @ both,
+        "train_v": unit @ value,
+        "test": x @ both,
+        "test_v": x @ value,
+    }
 
 
 def in_span(
-    configs: Sequence[Config], shared: dict[str, Tensor], step: Callable[..., Any]
-) -> list[tuple[float, float]]:
-    """Test losses and numbers of steps; every few steps those who are done are dropped."""
-    cfg, n = configs[0], configs[0].samples
+    cfg: Config,
+    configs: Sequence[Config],
+    shared: dict[str, Tensor],
+    repeat: Repeat,
+    every: int,
+) -> np.ndarray:
+    """Test losses and numbers of steps of all settings with all seeds: [2 S R]."""
+    n, seeds, r = cfg.samples, len(shared["norm"]), len(configs)
     scale = tensor(np.array([model.token_scale(c) for c in configs], np.float32))  # R M
     role = [0, 0, *list(range(1, cfg.tokens)) * n]
     on_train, on_test = scale[:, role, None], scale.repeat(1, cfg.test_samples)[..., None]
-    gram = on_train * shared["gram"] * on_train.mT
-    initial = tuple(cfg.init_scale * on_train * shared[f"train_{i}"] for i in "qkv")
-    c = tuple(torch.zeros_like(m) for m in initial)
-    y, stopped = labels(n), torch.zeros(len(configs), device=DEVICE)
-    rate, value_rate = cfg.attention_rate * cfg.lr, cfg.lr * shared["norm"].view(-1, 1, 1)
-    last, stops = tuple(torch.zeros_like(m) for m in c), torch.zeros_like(stopped)
-    left = torch.arange(len(configs), device=DEVICE)
-    for t in range(0, cfg.steps, EVERY):
-        for _ in range(EVERY):
-            c, stopped = step(c, stopped, initial, gram, y, rate, value_rate, cfg.eps)
-        for kept, now in zip((*last, stops), (*c, stopped), strict=True):
-            kept[left] = now
-        going = stopped == t + EVERY
-        if not going.any():
-            break
-        left, stopped, gram, value_rate = (m[going] for m in (left, stopped, gram, value_rate))
-        c, initial = tuple(m[going] for m in c), tuple(m[going] for m in initial)
-    q, k, v = (
-        on_test * (cfg.init_scale * shared[f"test_{i}"] + shared["overlap"] @ (on_train * x))
-        for i, x in zip("qkv", last, strict=True)
+
+    def of_each(by_seed: Tensor) -> Tensor:
+        return by_seed.flatten(0, 1)  # trainings: settings of the first seed, of the second, ...
+
+    gram = of_each(on_train * shared["gram"][:, None] * on_train.mT)
+    start = [of_each(cfg.init_scale * on_train * shared[i][:, None]) for i in ("train", "train_v")]
+    samples = tensor(np.array([c.samples for c in configs], np.float32))[:, None]
+    weight = ((torch.arange(n, device=DEVICE) < samples) / samples).repeat(seeds, 1)
+    value_rate = cfg.lr * shared["norm"].repeat_interleave(r).view(-1, 1, 1)
+    state = (*(torch.zeros_like(m) for m in start), torch.zeros(seeds * r, device=DEVICE))
+    descent = Descent(
+        step,
+        (*start, gram, weight, value_rate),
+        (labels(n), cfg.attention_rate * cfg.lr, cfg.eps),
     )
-    q, k, v = (m.unflatten(1, (cfg.test_samples, cfg.tokens)) for m in (q, k, v))
-    f = (torch.softmax(q @ k.mT, dim=-1) @ v).mean(dim=(2, 3))
-    return list(zip(host(loss_of(f)).tolist(), host(stops).tolist(), strict=True))
+    c, c_v, stopped = train_until_done(repeat, descent, state, cfg.steps, every)
 
+    def tested(s: int) -> Tensor:
+        """Losses of the settings of a seed."""
+        rows, rows_v = (
+            on_test * (cfg.init_scale * shared[i][s] + shared["overlap"][s] @ (on_train * x))
+            for i, x in (("test", c[s * r : (s + 1) * r]), ("test_v", c_v[s * r : (s + 1) * r]))
+        )
+        by_sample = (cfg.test_samples, cfg.tokens)
+        q, k = rows.unflatten(1, by_sample).chunk(2, dim=-1)
+        p = torch.softmax(q @ k.mT, dim=-1)
+        return loss_of((p @ rows_v.unflatten(1, by_sample)).mean(dim=(2, 3)))
 
-def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    return batched(trials, source, compiled(step))
+    losses = torch.stack([tested(s) for s in range(seeds)])
+    return host(torch.stack([losses, stopped.view(seeds, r)]))
 
 
 RUNGS = {
@@ -251,6 +288,10 @@ RUNGS = {
     "torch.func.vmap": Rung(
         vmapped, "as written, until the last is done", share={"quick": 7, "full": 36}
     ),
-    "hand-batched": Rung(batched, "span form, draws shared as ours, drops who is done"),
-    "hand-batched, compiled": Rung(batched_compiled, "torch.compile of its step", full_only=True),
+    **experts(
+        batched,
+        "span form, draws shared as ours, drops who is done",
+        {"seeds": (3, 1, 8), "pad": (4, 2)} if WIDE else {"lanes": (6, 12, 24)},
+        modes=MODES[:1],  # the large products are those of cuBLAS
+    ),
 }

@@ -3,13 +3,24 @@
 Letters in shapes: B trainings, S seeds, R step sizes, and those of `benchmarks.tiny_networks`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from benchmarks.ladder import Results, Rung, Source, Trial
-from benchmarks.peers import DEVICE, WIDE, chunks, compiled, grid_of, host, randn, tensor
+from benchmarks.peers import (
+    DEVICE,
+    WIDE,
+    by_seeds,
+    chunks,
+    experts,
+    host,
+    of_lanes,
+    randn,
+    tensor,
+)
+from benchmarks.peers.repeat import Descent, Repeat, train
 from benchmarks.tiny_networks import Config, counts, roles
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
@@ -136,95 +147,96 @@ def vmapped(trials: Sequence[Trial], source: Source) -> Results:
 # ------------------------------------------------------------------ the expert's reduced form
 
 
-def step(w: tuple[Tensor, ...], lr: Tensor, log_counts: Tensor, sums: Tensor) -> tuple[Tensor, ...]:
+def step(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    hidden: Tensor,
+    sums: Tensor,
+    lr: Tensor,
+    log_counts: Tensor,
+    sign: Tensor,
+    by_product: bool,
+) -> tuple[Tensor, ...]:
     """Descent in the span of the patterns for all seeds and step sizes, gradient written out.
 
-    w: query, key, value [S R M d], hidden [S R m d]; sums: read-outs [S 2 n Mm].
+    query, key, value: [S R M d], hidden: [S R m d], sums of read-outs: [S 2 n Mm]; sign: of the
+    two classes.
     """
-    query, key, value, hidden = w
     s, r, m, _ = query.shape
     n = sums.shape[2]
     p = softmax((query @ key.mT)[:, :, None] + log_counts, dim=-1)
     flat = p.reshape(s, r, 2 * m, m)
     v = flat @ value
-    z = v @ hidden.mT
+    # as sums of terms, a compiler can fuse them with what follows
+    z = v @ hidden.mT if by_product else (v[:, :, :, None] * hidden[:, :, None]).sum(-1)
     h = torch.relu(z).view(s, r, 2, -1).transpose(1, 2)  # S 2 R Mm
     f = h @ sums.mT  # S 2 R n
-    sign = torch.tensor([1.0, -1.0], device=f.device).view(1, 2, 1, 1)
     g = -sign * (sign * f < 1) / (2 * n)
     z_bar = (g @ sums).transpose(1, 2).reshape(z.shape) * (z > 0)
     v_bar = z_bar @ hidden
     p_bar = (v_bar @ value.mT).view(p.shape)
     s_bar = (p * (p_bar - (p * p_bar).sum(-1, keepdim=True))).sum(2)
+    hidden_bar = z_bar.mT @ v if by_product else (z_bar[..., None] * v[:, :, :, None]).sum(2)
     return (
         query - lr * (s_bar @ key),
         key - lr * (s_bar.mT @ query),
         value - lr * (flat.mT @ v_bar),
-        hidden - lr * (z_bar.mT @ v),
+        hidden - lr * hidden_bar,
     )
 
 
-def batched(trials: Sequence[Trial], source: Source, step: Callable[..., Any] = step) -> Results:
-    """All step sizes of some seeds at once, which share weights and data."""
-    configs, seeds = grid_of(trials)
-    found = [
-        seeds_batched(configs, some, source, step) for some in chunks(seeds, 16 if WIDE else 1)
-    ]
-    return {n: np.concatenate([f[n] for f in found], axis=0).T.ravel() for n in found[0]}
-
-
-def seeds_batched(
-    configs: list[Config], seeds: Sequence[int], source: Source, step: Callable[..., Any]
+def batched(
+    trials: Sequence[Trial], source: Source, repeat: Repeat, seeds: int, form: str = "products"
 ) -> Results:
-    cfg, rates = configs[0], len(configs)
-    drawn = source([(cfg, seed) for seed in seeds])
-    lr = tensor(np.array([c.lr for c in configs], np.float32)).view(1, -1, 1, 1)
-    log_counts = tensor(np.log(counts(cfg)))[:, None]
+    """All step sizes of some seeds at once, which share weights and data."""
 
-    def summed(tokens: Tensor) -> Tensor:
-        at = one_hot(tokens.long(), cfg.patterns).float().mT.flatten(1, 2)
-        sums = at @ drawn["readout"] / cfg.tokens
-        return sums.view(len(seeds), 2, tokens.shape[1] // 2, -1)
+    def run(configs: list[Config], some: Sequence[int]) -> dict[str, Tensor]:
+        cfg, rates = configs[0], len(configs)
+        drawn = source([(cfg, seed) for seed in some])
+        lr = of_lanes(configs, "lr", 1).view(1, -1, 1, 1)
+        log_counts = tensor(np.log(counts(cfg)))[:, None]
 
-    eye, units = torch.eye(cfg.patterns, cfg.dim, device=DEVICE), drawn["units"]
-    start = (
-        eye + cfg.key_error * units[:, 0],
-        eye + cfg.key_error * units[:, 1],
-        eye + cfg.value_error * units[:, 2],
-        cfg.hidden * drawn["hidden"],
-    )
-    w = tuple(m[:, None].repeat(1, rates, 1, 1) for m in start)
-    sums = summed(drawn["tokens"])
-    for _ in range(cfg.steps):
-        w = step(w, lr, log_counts, sums)
-    query, key, value, hidden = w
-    p = softmax((query @ key.mT)[:, :, None] + log_counts, dim=-1)
-    h = torch.relu(p.flatten(2, 3) @ value @ hidden.mT).view(len(seeds), rates, 2, -1)
-    sign = torch.tensor([1.0, -1.0], device=DEVICE).view(1, 2, 1, 1)
+        def summed(tokens: Tensor) -> Tensor:
+            at = one_hot(tokens.long(), cfg.patterns).float().mT.flatten(1, 2)
+            sums = at @ drawn["readout"] / cfg.tokens
+            return sums.view(len(some), 2, tokens.shape[1] // 2, -1)
 
-    def loss(sums: Tensor) -> np.ndarray:
-        return host(torch.relu(1 - sign * (h.transpose(1, 2) @ sums.mT)).mean((1, 3)))
+        eye, units = torch.eye(cfg.patterns, cfg.dim, device=DEVICE), drawn["units"]
+        start = (
+            eye + cfg.key_error * units[:, 0],
+            eye + cfg.key_error * units[:, 1],
+            eye + cfg.value_error * units[:, 2],
+            cfg.hidden * drawn["hidden"],
+        )
+        sums = summed(drawn["tokens"])
+        sign = torch.tensor([1.0, -1.0], device=DEVICE).view(1, 2, 1, 1)
+        descent = Descent(step, (sums,), (lr, log_counts, sign, form == "products"))
+        w = tuple(m[:, None].repeat(1, rates, 1, 1) for m in start)
+        query, key, value, hidden = train(repeat, descent, w, cfg.steps)
+        p = softmax((query @ key.mT)[:, :, None] + log_counts, dim=-1)
+        h = torch.relu(p.flatten(2, 3) @ value @ hidden.mT).view(len(some), rates, 2, -1)
 
-    own = torch.stack([p[:, :, 0, :, 0], p[:, :, 1, :, 1]], dim=2)
-    on = (own * tensor(counts(cfg))).sum(-1).mean(-1) / cfg.tokens
-    return {
-        "train_loss": loss(sums),
-        "test_loss": loss(summed(drawn["test"])),
-        "attention": host(on),
-    }
+        def loss(sums: Tensor) -> Tensor:
+            return torch.relu(1 - sign * (h.transpose(1, 2) @ sums.mT)).mean((1, 3))
 
+        own = torch.stack([p[:, :, 0, :, 0], p[:, :, 1, :, 1]], dim=2)
+        return {
+            "train_loss": loss(sums),
+            "test_loss": loss(summed(drawn["test"])),
+            "attention": (own * tensor(counts(cfg))).sum(-1).mean(-1) / cfg.tokens,
+        }
 
-def batched_compiled(trials: Sequence[Trial], source: Source) -> Results:
-    return batched(trials, source, compiled(step))
+    return by_seeds(trials, seeds, run)
 
 
 RUNGS = {
     "PyTorch loop": Rung(loop, "token level", share={"quick": 96, "full": 96}),
     "torch.func.vmap": Rung(vmapped, "token level", share={"quick": 48, "full": 48}),
-    "hand-batched": Rung(batched, "reduced form, draws shared as ours"),
-    "hand-batched, compiled": Rung(
-        batched_compiled,
-        "torch.compile of its step",
-        full_only=True,
+    **experts(
+        batched,
+        "reduced form, draws shared as ours",
+        {"seeds": (16, 4, 64) if WIDE else (1, 2)},
+        forms=("products", "sums"),
     ),
 }

@@ -491,8 +491,13 @@ def diff(
 @app.command()
 def bench(
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="Paper sizes and torch.compile, or small sizes.")
+        bool,
+        typer.Option("--full/--quick", help="Published and 16 times larger sizes, or small ones."),
     ] = False,
+    size: Annotated[
+        str | None,
+        typer.Option(help="With --full: only `full` or only `large`.", show_default=False),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(help="One of the workloads W1 to W5. Repeatable.", show_default=False),
@@ -515,6 +520,7 @@ def bench(
     from benchmarks import run
 
     options = ["--full" if full else "--quick", "--repetitions", str(repetitions)]
+    options += ["--size", size] if size else []
     options += ["--only", *only] if only else []
     options += ["--markdown"] if markdown else []
     options += ["--json", str(out)] if out else []
