@@ -196,15 +196,15 @@ def test_repacked_lanes_are_lanes_alone(seeds, points):
 SMALL = (3, 5)
 
 
-@pytest.fixture(scope="module")
-def small():
+@pytest.fixture(scope="module", params=[8, 2], ids=["all as one row", "row by row"])
+def small(request):
     """Compiled once: repacked down to 2 lanes, and lane by lane; each lane has its own steps."""
 
     def own_steps(key, factor, limit, steps):
         return wander(key, factor, limit, at=steps[None])
 
-    with ladder(narrowest=2):
-        assert lanes.widths(SMALL) == [15, 4, 2]
+    with ladder(narrowest=2), mock.patch.object(lanes, "LEAST_IN_A_ROW", request.param):
+        assert lanes.widths(SMALL) == ([15, 4, 2] if request.param > 5 else [5, 2, 1])
         packed = jax.jit(nested(wander)).lower(*grid_of(*SMALL), np.zeros(SMALL, np.int32))
         zeros = [np.zeros(SMALL, np.int32)] * 2
         packed_own = jax.jit(nested(own_steps)).lower(*grid_of(*SMALL), *zeros)
@@ -257,13 +257,35 @@ def test_finished_lanes_are_not_computed(limits, most):
     assert found.stopped_at.sum() <= sum(calls) <= most
 
 
-def test_seeds_and_points_are_packed_together():
+@pytest.mark.parametrize(("seeds", "points"), [(8, 32), (64, 4)], ids=["in rows", "as one"])
+def test_seeds_and_points_are_packed(seeds, points):
     calls = []
-    args = (*grid_of(8, 32), jnp.asarray(limits_of(8, 32)))
+    limits = np.stack([np.roll(limits_of(1, 32)[0], 5 * i) for i in range(8)])
+    args = (*grid_of(seeds, points), jnp.asarray(limits.reshape(seeds, points)))
     found = jax.jit(nested(lambda *args: wander(*args, calls=calls)))(*args)
     np.testing.assert_array_equal(jax.block_until_ready(found).stopped_at, args[-1])
     assert set(calls) == {256, 64, 32}
     assert sum(calls) < 256 * STEPS / 2
+
+
+def test_what_the_lanes_of_a_seed_share_stays_shared():
+    """A table of the seed's own would be copied for every lane if lanes of seeds were mixed."""
+
+    def train(key, factor):
+        table = jnp.outer(unit(key), jnp.ones(1000))
+
+        def step(x, t):
+            return x * factor + 0.0 * table.sum()
+
+        return iterate(step, jnp.array(1.0), steps=50, until=lambda x: x < 0.1).last
+
+    def copies(seeds, points):
+        text = jax.jit(nested(train)).lower(*grid_of(seeds, points)).as_text()
+        assert "stablehlo.case" in text
+        return [line for line in text.splitlines() if "gather" in line and "x1000x" in line]
+
+    assert copies(64, 4)
+    assert not copies(8, 32)
 
 
 def test_a_training_alone_is_a_plain_loop():

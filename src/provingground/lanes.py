@@ -32,6 +32,9 @@ _exists: ContextVar[Bool[Array, ""] | bool] = ContextVar("exists", default=True)
 # widths below 128 gain nothing.
 SHRINK = 2
 NARROWEST = 128
+# Lanes are packed row by row (those of a seed), so that what a row shares stays shared; where rows
+# are shorter than this, all together.
+LEAST_IN_A_ROW = 8
 
 
 @contextmanager
@@ -183,11 +186,17 @@ def _opened(loop: Loop, state: Any) -> tuple[list[Array], Callable[[list[Array]]
     return list(once.values()), code
 
 
+def rows(lanes: tuple[int, ...]) -> int:
+    """How many rows of lanes are packed each by itself: along the last axis, or all as one."""
+    return math.prod(lanes[:-1]) if lanes and lanes[-1] >= LEAST_IN_A_ROW else 1
+
+
 def widths(lanes: tuple[int, ...]) -> list[int]:
-    """The widths in which a batch of lanes may run, all of them first."""
-    found = [math.prod(lanes)]
-    while found[-1] >= 2 * NARROWEST:
-        found.append(max(NARROWEST, -(-found[-1] // SHRINK)))
+    """The widths in which a row of lanes may run, the whole row first."""
+    found = [math.prod(lanes) // rows(lanes)]
+    narrowest = -(-NARROWEST // rows(lanes))
+    while found[-1] >= 2 * narrowest:
+        found.append(max(narrowest, -(-found[-1] // SHRINK)))
     return found
 
 
@@ -214,15 +223,20 @@ class Batch(NamedTuple):
             mapped = jax.vmap(mapped, in_axes=axes, axis_size=self.lanes[k])
         return partial(mapped, self.consts)
 
-    def take(self, index: tuple[Int[Array, "width"], ...]) -> "Batch":
-        """The lanes at an index, along one axis. What all lanes share stays shared."""
+    def take(self, index: tuple[Int[Array, "..."], ...]) -> "Batch":
+        """The lanes at an index into all axes, of the shape in which they are laid out then.
 
-        def own(x: Array, has: np.ndarray) -> Array:
-            return x[tuple(i for i, one in zip(index, has, strict=True) if one)]
-
-        consts = [own(x, has) for x, has in zip(self.consts, self.held, strict=True)]
-        held = [np.array([has.any()]) for has in self.held]
-        return Batch(self.code, consts, index[0].shape, held)
+        What all lanes share stays shared, and where rows stay, also what the lanes of a row share.
+        """
+        lanes = index[0].shape
+        consts, held = [], []
+        for x, has in zip(self.consts, self.held, strict=True):
+            if has[-1] or (has.any() and len(lanes) < len(self.lanes)):
+                x = x[tuple(i for i, one in zip(index, has, strict=True) if one)]
+                has = np.ones(len(lanes), bool)
+            consts.append(x)
+            held.append(has[: len(lanes)])
+        return Batch(self.code, consts, lanes, held)
 
 
 class Lane(NamedTuple):
@@ -263,32 +277,40 @@ def repacked(
     batch: Batch, state: Any, at: Int[Array, "..."], state_held: Any, at_held: np.ndarray
 ) -> tuple[Int[Array, "..."], Any, Any]:
     """`run` for all lanes, in segments, each as wide as the lanes that still go need it."""
-    ladder = widths(batch.lanes)
+    ladder, many = widths(batch.lanes), rows(batch.lanes)
     in_step = not at_held.any()  # lanes with common stops have a common t while they go
 
+    def needed(going: Bool[Array, "..."]) -> Int[Array, ""]:
+        """The width into which the lanes that go fit."""
+        return jnp.max(jnp.sum(going.reshape(many, -1), axis=1))
+
     def steps(fewer: int, batch: Batch, lane: Lane) -> Lane:
-        """Steps until no more than `fewer` lanes go."""
+        """Steps until the lanes that go fit into a width of `fewer`."""
         every = np.ones(len(batch.lanes), bool)
         step = batch.each(stride, every, every & (not in_step))
         return jax.lax.while_loop(
-            lambda lane: jnp.sum(lane.going) > fewer,
+            lambda lane: needed(lane.going) > fewer,
             lambda lane: step(lane, jnp.max(lane.t) if in_step else lane.t),
             lane,
         )
 
-    def packed(width: int, fewer: int, lane: Lane) -> Lane:
+    def packed(width: int, fewer: int, order: Int[Array, "rows lanes"], lane: Lane) -> Lane:
         """The same where the lanes that go fit into a width: they move there for these steps."""
-        first = jnp.argsort(~lane.going.ravel(), stable=True)[:width]
-        index = jnp.unravel_index(first, batch.lanes)
+        if many == 1:
+            index = jnp.unravel_index(order[0, :width], batch.lanes)
+        else:
+            first = order[:, :width].reshape(*batch.lanes[:-1], width)
+            index = (*jnp.indices(first.shape)[:-1], first)
         some = steps(fewer, batch.take(index), jax.tree.map(lambda x: x[index], lane))
         return jax.tree.map(lambda x, y: x.at[index].set(y, unique_indices=True), lane, some)
 
-    narrower = [partial(packed, *pair) for pair in pairwise([*ladder[1:], 0])]
-    segments = [partial(steps, ladder[1], batch), *narrower]
+    whole = lambda order, lane: steps(ladder[1], batch, lane)  # noqa: E731
+    segments = [whole, *(partial(packed, *pair) for pair in pairwise([*ladder[1:], 0]))]
 
     def segment(lane: Lane) -> Lane:
-        narrow = jnp.sum(lane.going) <= jnp.array(ladder[1:])
-        return jax.lax.switch(jnp.sum(narrow), segments, lane)
+        narrow = needed(lane.going) <= jnp.array(ladder[1:])
+        order = jnp.argsort(~lane.going.reshape(many, -1), axis=1, stable=True)
+        return jax.lax.switch(jnp.sum(narrow), segments, order, lane)
 
     def advance(carry: Any, stop: Int[Array, "..."]) -> Any:
         lane, seen = carry
