@@ -54,17 +54,24 @@ def numbers(cfg: Config, key: Key[Array, ""]) -> dict[str, Array]:
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
-    """Full-batch descent with the gradient written out: two products of two rows a step."""
+    """Full-batch descent with the gradient written out: two products of two rows a step.
+
+    The signal has rows of its own, so that trainings of a seed share all of x, whatever their SNR.
+    """
     drawn = numbers(cfg, key)
 
-    def data(noise: Float[Array, "N L d"]) -> tuple[Float[Array, "d LN"], Float[Array, "N"]]:
+    def data(noise: Float[Array, "N L d"]) -> tuple[Float[Array, "d+2 LN"], Float[Array, "N"]]:
+        """Noise, then what the signal adds to the first two coordinates, over SNR; and labels."""
         y = jnp.where(jnp.arange(len(noise)) % 2 == 0, 1.0, -1.0)
-        x = noise.at[:, 0, 0].add(cfg.snr * y).at[:, 0, 1].add(cfg.snr)
-        return x.transpose(2, 1, 0).reshape(cfg.dim, -1), y
+        first = (jnp.arange(cfg.tokens) == 0).astype(float)
+        signal = first[None, :, None] * jnp.stack([y, jnp.ones_like(y)])[:, None]
+        x = jnp.concatenate([noise.transpose(2, 1, 0), signal])
+        return x.reshape(cfg.dim + 2, -1), y
 
-    def forward(w: Float[Array, "2 d"], x: Float[Array, "d LN"]) -> tuple[Array, Array, Array]:
+    def forward(w: Float[Array, "2 d"], x: Float[Array, "d+2 LN"]) -> tuple[Array, Array, Array]:
         """Attention and values of the tokens, outputs of the samples (along the last axis)."""
-        score, value = (w @ x).reshape(2, cfg.tokens, -1)
+        both = jnp.concatenate([w, cfg.snr * w[:, :2]], axis=1)
+        score, value = (both @ x).reshape(2, cfg.tokens, -1)
         a = jax.nn.softmax(score, axis=0)
         return a, value, jnp.sum(a * value, axis=0)
 
@@ -75,8 +82,9 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         g = -y * jax.nn.sigmoid(-y * f) / cfg.samples
         to_value = g[None] * a
         to_score = to_value * (value - f[None])
-        grad = jnp.stack([to_score, to_value]).reshape(2, -1) @ x.T
-        return State(w, jax.nn.softplus(-y * f).mean(), grad)
+        back = jnp.stack([to_score, to_value]).reshape(2, -1) @ x.T
+        signal = jnp.pad(cfg.snr * back[:, cfg.dim :], ((0, 0), (0, cfg.dim - 2)))
+        return State(w, jax.nn.softplus(-y * f).mean(), back[:, : cfg.dim] + signal)
 
     def step(state: State, t: Int[Array, ""]) -> State:
         return at(state.w - cfg.lr * state.grad)

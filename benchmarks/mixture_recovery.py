@@ -68,8 +68,12 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     far = cfg.distance * far / jnp.sqrt(jnp.sum(far**2, axis=(1, 2), keepdims=True))
     start = (drawn["teacher"][None] + far).swapaxes(0, 1).reshape(-1, d)  # rows (K I)
 
+    rows = x.T
+
     def likelihood(w: Float[Array, "KI d"]) -> tuple[Float[Array, "K I n"], Float[Array, "I n"]]:
-        s = jax.nn.sigmoid(w @ x.T).reshape(k, -1, n)
+        # A few additions, which fuse with the sigmoid: a product would be written and read.
+        z = sum((w[:, j, None] * rows[j][None] for j in range(1, d)), w[:, 0, None] * rows[0][None])
+        s = jax.nn.sigmoid(z).reshape(k, -1, n)
         return s, sum(s[1:], s[0])  # additions fuse better than a reduction
 
     def step(w: Float[Array, "KI d"], t: Int[Array, ""]) -> Float[Array, "KI d"]:
