@@ -12,10 +12,12 @@ import xarray as xr
 
 from provingground import __version__, api, engine
 from provingground.engine import Job
+from provingground.keys import normal
+from provingground.machine import Machine
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, cases
-from tiny import GRID, apart_from_attrs, count_computed, run, tiny
+from tiny import GRID, apart_from_attrs, count_computed, run, tiny, trained
 
 
 @pytest.fixture
@@ -331,3 +333,33 @@ def test_several_devices_give_what_one_gives(tmp_path):
             xr.testing.assert_allclose(
                 there[variable].drop_attrs(), here[variable].drop_attrs(), rtol=1e-6, atol=1e-6
             )
+
+
+# ---------------------------------------------------------------------- widths on a GPU
+
+
+def gpu(memory):
+    return Machine("gpu", "made up", devices=1, workers=2, memory=memory)
+
+
+def wide_lanes(store, memory, cells=20_000, how=trained):
+    rates = [float(v) for v in np.linspace(0.1, 0.2, cells // 10)]
+    settings = {"rate": rates, "count": [5]}
+    job = api.job(tiny(how=how), "first", seeds=10, store=store, settings=settings)
+    job.machine = gpu(memory)
+    return engine.chosen_lanes(job, job.groups[0].program), {b.cells for b in job.blocks}
+
+
+def test_large_sweeps_of_small_trainings_are_wide(store):
+    assert wide_lanes(store, memory=2**36)[0] == engine.WIDEST
+    lanes, cells = wide_lanes(store, memory=2**36, cells=1000)
+    assert lanes == engine.LANES["wide"]
+    assert cells == {1000}
+
+
+def test_lanes_with_large_arrays_are_fewer(store):
+    def large(cfg, key):
+        return trained(cfg, key, scale=normal(key, (2**20,)).mean())
+
+    assert wide_lanes(store, memory=2**38, how=large)[0] == 4096  # 4 MiB each, of 16 GiB
+    assert wide_lanes(store, memory=2**36, how=large)[0] == engine.LANES["wide"]

@@ -25,7 +25,7 @@ from provingground import reachable
 from provingground.errors import InputError, RunError
 from provingground.keys import seed_key
 from provingground.lanes import LaneMode, lanes_run
-from provingground.machine import equations, must_fit
+from provingground.machine import equations, largest_array, must_fit
 from provingground.reachable import Unknowable
 from provingground.study import Study, traced
 
@@ -247,17 +247,28 @@ def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> tu
     Equal between processes; lane width, device and module name are not in it. Traced anew, in the
     context of compilation.
     """
-    simulate = study.simulators[program.simulator].simulate
-    args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
     # Products are in full precision in all programs when they run, so their text need not say it.
     with running("", program.precision), jax.default_matmul_precision("default"):
         with _reading() as read:
-            traced = jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+            traced = _traced(study, program, config, data)
         must_fit(traced.jaxpr, f"{study.name} with {dict(program.shape) | dict(program.sizes)}")
         text = traced.lower(lowering_platforms=("cpu",)).as_text().partition("\n")[2]
     if "callback" in text:
         text += " ".join(_of_callbacks(study, traced.jaxpr))
     return text, bool(read)
+
+
+def bytes_at_once(study: Study, program: "Program", config: Any, data: Any) -> int:
+    """The size of the largest array that a training makes: what a lane needs is a few times it."""
+    with running("", program.precision):
+        return largest_array(_traced(study, program, config, data).jaxpr)[0]
+
+
+def _traced(study: Study, program: "Program", config: Any, data: Any) -> Any:
+    """The unbatched training, traced anew."""
+    simulate = study.simulators[program.simulator].simulate
+    args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
+    return jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
 
 
 def _of_callbacks(study: Study, jaxpr: Any) -> Iterator[str]:

@@ -27,6 +27,7 @@ class Machine(NamedTuple):
     device: str  # the accelerator's name, or the processor's with the number of its cores
     devices: int  # that share the lanes of a call
     workers: int  # calls at a time
+    memory: int = 0  # bytes of each accelerator; 0 where trainings run on a CPU
 
     def __str__(self) -> str:
         many = f"{self.devices} x " if self.devices > 1 else ""
@@ -40,7 +41,8 @@ def here() -> Machine:
     device = jax.local_devices()[0]
     model = _proc("cpuinfo", "model name") or platform.machine()
     name = f"{model} ({cores()} cores)" if device.platform == "cpu" else device.device_kind
-    return Machine(device.platform, name, jax.local_device_count(), workers())
+    memory = (device.memory_stats() or {}).get("bytes_limit", 0)
+    return Machine(device.platform, name, jax.local_device_count(), workers(), memory)
 
 
 def cores() -> int:
@@ -67,14 +69,22 @@ def free_memory() -> float:
 
 def must_fit(jaxpr: Any, what: str) -> None:
     """Refuses a program with an array that no machine can hold: the compiler would abort."""
+    size, shape = largest_array(jaxpr)
+    if size > LARGEST_ARRAY:
+        raise InputError(
+            f"{what} needs an array of shape {shape}, which takes {size / 2**30:.2g} GiB"
+        )
+
+
+def largest_array(jaxpr: Any) -> tuple[int, tuple[int, ...]]:
+    """Bytes and shape of the largest array that a program makes."""
+    most: tuple[int, tuple[int, ...]] = 0, ()
     for equation in equations(jaxpr):
         for made in equation.outvars:
             shape = getattr(made.aval, "shape", ())
             size = math.prod(shape) * getattr(getattr(made.aval, "dtype", None), "itemsize", 4)
-            if size > LARGEST_ARRAY:
-                raise InputError(
-                    f"{what} needs an array of shape {shape}, which takes {size / 2**30:.2g} GiB"
-                )
+            most = max(most, (size, shape))
+    return most
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
