@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from provingground import __version__, outputs
+from provingground import __version__, compare, outputs
 from provingground.errors import InputError, RunError, Terminated, stop
 from provingground.terminal import any_letter, flush, prepare, say, show_table, show_text
 
@@ -199,7 +199,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     if forecast.stored < forecast.cells:
         show_text("")
         claims = sweep.experiment.claims_at(sweep.scale)
-        rows = [(c.name, c.source, _bound(c.within), c.says) for c in claims]
+        rows = [(c.name, c.source, compare.bound(*c.within), c.says) for c in claims]
         show_table("claim", "source", "bound", "says", rows=rows)
         return
     verdicts = api.verdicts(sweep.study, sweep.experiment, api.stored(job))
@@ -479,14 +479,23 @@ def upgrade(store: StoreOption = None) -> None:
 
 @app.command()
 def diff(
-    a: Annotated[Path, typer.Argument(help="A Dataset (.nc) or a record of verdicts (.json).")],
+    a: Annotated[
+        Path,
+        typer.Argument(help="A Dataset (.nc), a record (.json), or a folder of records."),
+    ],
     b: Annotated[Path, typer.Argument(help="Another of the same kind.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="List everything that differs in the claims.")
+    ] = False,
 ) -> None:
-    """Compare two results: what changed in settings and numbers."""
-    from provingground import upkeep
+    """Compare two results: verdicts that changed, numbers that moved, and a count of the rest.
 
-    lines = upkeep.difference(a, b)
-    show_text("\n".join(lines) if lines else "no difference")
+    Exit code 1 when a verdict changed or a claim of the first is missing from the second.
+    """
+    found = compare.difference(a, b, every)
+    show_text("\n".join(found.lines))
+    if found.changed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -621,7 +630,7 @@ def _show_verdicts(verdicts: "list[Verdict]") -> None:
             (
                 f"  {v.claim}",
                 str(v.estimate),
-                _bound(v.within),
+                compare.bound(*v.within),
                 any_letter(marks[v.verdict]) + v.verdict,
                 "SURPRISE" if v.surprise else "as expected" if v.expected == "fails" else "",
                 f"{v.says}. {v.note}" if v.note else v.says,
@@ -632,15 +641,6 @@ def _show_verdicts(verdicts: "list[Verdict]") -> None:
 
 def _number(value: Any, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
-def _bound(within: tuple[float, float]) -> str:
-    low, high = within
-    if high == float("inf"):
-        return f"> {low:g}"
-    if low == -float("inf"):
-        return f"< {high:g}"
-    return f"{low:g} to {high:g}"
 
 
 def _duration(seconds: float | None) -> str:
