@@ -188,6 +188,20 @@ def test_records_of_different_scales_are_named_first(written):
     ]
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, "same numbers"),
+        ({"value": 1.0 + 1e-9, "low": 0.9 - 1e-9}, "same numbers but for rounding"),
+        ({"low": 0.8}, "numbers within their intervals"),
+        ({"low": 0.8, "value": 1.15}, "numbers within their intervals; largest move 0.5 of an"),
+    ],
+)
+def test_the_rest_is_told_as_it_is(written, change, told):
+    a, b = written("a.json", verdict()), written("b.json", verdict(**change))
+    assert difference(a, b).lines[0] == f"1 claim: same verdict, {told}"
+
+
 def test_folders_stand_for_all_their_records(written, tmp_path):
     for folder in ("old", "new"):
         written(f"{folder}/s.json", verdict())
@@ -264,6 +278,8 @@ def entry(value, low, high, verdict="holds"):
         ((2.0, 2.0, 2.0), (2.1, 1.6, 2.6), 0.1),
         ((None, None, None), (None, None, None), 0.0),
         ((None, None, None), (1.0, 0.9, 1.1), math.inf),
+        ((None, 0.9, 1.1), (None, 1.2, 1.3), math.inf),
+        ((None, 0.9, 1.1), (None, 1.0, 1.3), 0.0),
         ((1.0, None, 1.1), (1.0, 0.9, 1.1), math.inf),
         ((1.0, None, 1.1), (0.5, None, 0.7), 0.0),  # without an end, no part of an interval
         ((1.0, 0.9, None), (0.5, 0.4, None), 0.0),
@@ -286,8 +302,15 @@ def test_what_is_not_finite_is_not_finite_however_it_is_written(tmp_path, writte
 
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 verdicts = st.sampled_from(["holds", "fails"])
+
+
+def in_order(value, low, high, verdict):
+    turned = low is not None and high is not None and low > high
+    return entry(value, high, low, verdict) if turned else entry(value, low, high, verdict)
+
+
 entries = st.dictionaries(
-    st.sampled_from("abcdef"), st.builds(entry, numbers, numbers, numbers, verdicts)
+    st.sampled_from("abcdef"), st.builds(in_order, numbers, numbers, numbers, verdicts)
 )
 
 
@@ -334,7 +357,7 @@ def wrong(**entries: Any) -> str:
     ["", "{", "{}", "[]", "3", '{"verdicts": [1]}', '{"verdicts": 1}', '{"verdicts": [{}]}',
      "[" * 100_000, '{"verdicts": [{"study": "s"}]}', wrong(value="1.0"), wrong(value=[1.0]),
      wrong(verdict="maybe"), wrong(verdict=None), wrong(study=3), wrong(within=None),
-     wrong(within=[1]), wrong(within=["a", "b"]), wrong(value=10**400)],
+     wrong(within=[1]), wrong(low=2.0), wrong(within=["a", "b"]), wrong(value=10**400)],
 )  # fmt: skip
 def test_what_is_no_record_is_refused(tmp_path, content):
     (tmp_path / "a.json").write_text(content)

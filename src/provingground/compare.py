@@ -128,7 +128,7 @@ def _entry(v: Mapping[str, Any]) -> tuple[str, Entry]:
         raise ValueError
     value, low, high = (_finite(v[key]) for key in ("value", "low", "high"))
     bounds = [_finite(end) for end in v["within"]]
-    if len(bounds) != 2:
+    if len(bounds) != 2 or (low is not None and high is not None and low > high):
         raise ValueError
     name = "/".join((v["study"], v["experiment"], v["claim"]))
     return name, Entry(
@@ -187,15 +187,20 @@ def move(a: Entry, b: Entry) -> float:
     """
     if [x is None for x in a[1:4]] != [x is None for x in b[1:4]]:
         return math.inf
-    if a.value is None or b.value is None or math.isclose(a.value, b.value, rel_tol=ROUNDING):
+    if a.value is not None and _close(a.value, b.value):
         return 0.0
     (a_low, a_high), (b_low, b_high) = a.interval, b.interval
     if a_high < b_low or b_high < a_low:
         return math.inf
     width = max(a_high - a_low, b_high - b_low)
-    if width == math.inf:
+    if a.value is None or b.value is None or width == math.inf:
         return 0.0
     return abs(a.value - b.value) / width if width > 0 else math.inf
+
+
+def _close(x: float | None, y: float | None) -> bool:
+    """Whether two numbers differ by rounding at most."""
+    return x == y if x is None or y is None else math.isclose(x, y, rel_tol=ROUNDING)
 
 
 def _told(first: Record, second: Record, found: Changes) -> Iterator[str]:
@@ -247,13 +252,15 @@ def _rest(a: Mapping[str, Entry], b: Mapping[str, Entry], same: list[str]) -> st
         return "" if a or b else "no claims"
     told = f"{_claims(len(same))}: same verdict, "
     farthest = max(same, key=lambda name: move(a[name], b[name]))
-    if size := move(a[farthest], b[farthest]):
-        told += f"numbers within their intervals; largest move {size:.2g} of an interval at "
-        told += farthest
-    elif all(a[name][1:4] == b[name][1:4] for name in same):
+    numbers = [pair for name in same for pair in zip(a[name][1:4], b[name][1:4], strict=True)]
+    if all(old == new for old, new in numbers):
         told += "same numbers"
-    else:
+    elif all(_close(old, new) for old, new in numbers):
         told += "same numbers but for rounding"
+    else:
+        told += "numbers within their intervals"
+        if size := move(a[farthest], b[farthest]):
+            told += f"; largest move {size:.2g} of an interval at {farthest}"
     if count := sum(a[name].value is None for name in same):
         told += f"; {count} without a finite value in either"
     if count := sum(a[n].all.get("cells") != b[n].all.get("cells") for n in same):
