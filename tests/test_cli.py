@@ -183,6 +183,7 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     record = json.loads(saved.read_text())
     assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
     assert record["provenance"]["toy/risk"]["cells"] == 960
+    assert list(record["provenance"]["toy/risk"]["source"]) == ["code", "settings"]
 
 
 def test_a_surprise_is_exit_code_one(proving, checked):

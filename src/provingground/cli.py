@@ -312,8 +312,9 @@ def check(
     Exit code 0 when nothing surprises, 1 on a surprise or an undecided headline claim.
     """
     from provingground import api
-    from provingground.atlas.records import verdict_record
+    from provingground.atlas.records import record_text, verdict_record
     from provingground.machine import here
+    from provingground.sources import source_of
 
     api.enough_seeds(seeds)
     outputs.check(save)
@@ -322,12 +323,14 @@ def check(
     kept = api.store_at(store)
     start = time.perf_counter()
     jobs = [_planned(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
+    sources = [source_of(job.sweep) if save else {} for job in jobs]  # files may change later
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
-        for job in jobs:
+        for job, source in zip(jobs, sources, strict=True):
             ds = api.finish(job, executor=executor)
             verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
-            provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
+            at = f"{job.study.name}/{job.sweep.experiment.name}"
+            provenance[at] = {**ds.attrs, "source": source}
     record = verdict_record(
         verdicts,
         scale=scale,
@@ -335,8 +338,7 @@ def check(
         device=here().device,
     )
     if save is not None:
-        saved = record | {"provenance": provenance}
-        outputs.write(save, (json.dumps(saved, indent=1, default=str) + "\n").encode())
+        outputs.write(save, record_text(record | {"provenance": provenance}))
     if as_json:
         show_text(json.dumps(record))
     else:
