@@ -11,7 +11,7 @@ import pytest
 from provingground import cli, grid, sources
 from provingground.sources import code_hash, renew, same_programs, source_of, staleness
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Refine, cases
+from provingground.study import Refine, Scale, cases
 
 # --------------------------------------------------------------------------------- code
 
@@ -214,7 +214,7 @@ def test_the_hash_is_that_of_other_versions_of_python():
 # ----------------------------------------------------------------------------- settings
 
 
-def settings_of(scale="paper", seeds=None, settings=None, **changes):
+def settings_of(scale: Scale = "paper", seeds=None, settings=None, **changes):
     experiment = dataclasses.replace(TOY.experiments[0], **changes)
     return source_of(grid.plan(TOY, experiment, scale, settings, seeds))["settings"]
 
@@ -325,9 +325,12 @@ def test_a_change_of_the_simulator_makes_the_record_stale(saved, monkeypatch):
 def test_programs_are_compared_under_the_versions_of_the_record(saved):
     about = json.loads(saved)["provenance"]["toy/risk"]
     assert same_programs("toy/risk", "quick", about) is True
-    assert same_programs("toy/risk", "quick", about | {"fingerprint": "0" * 40}) is False
+    for other in ("0" * 40, f"{about['fingerprint']}, {'0' * 40}"):
+        assert same_programs("toy/risk", "quick", about | {"fingerprint": other}) is False
     for library in ("jax", "numpy"):
         assert same_programs("toy/risk", "quick", about | {library: "0.1"}) is None
+    host = about | {"simulator": "learners"}
+    assert same_programs("in_context_learning/fig6_4", "quick", host) is None
 
 
 def test_other_code_that_gives_the_same_programs_renews_a_record(saved):

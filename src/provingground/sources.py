@@ -114,14 +114,18 @@ def staleness(record: Mapping[str, Any]) -> Staleness:
 def same_programs(at: str, scale: Scale, about: Mapping[str, Any]) -> bool | None:
     """Whether an experiment's programs, lowered now, are those that a record names.
 
-    None where the record was made with another version of jax or NumPy: then it cannot be told.
+    None where that cannot be told: the record was made with another version of jax or NumPy, or
+    a simulator runs on the host, where its fingerprint is of one version of Python.
     """
-    if (about["jax"], about["numpy"]) != (jax.__version__, np.__version__):
+    simulators = api.resolve(at)[0].simulators
+    host = any(simulators[name].host for name in about["simulator"].split(", "))
+    if host or (about["jax"], about["numpy"]) != (jax.__version__, np.__version__):
         return None
     with tempfile.TemporaryDirectory() as folder:
         job = api.job(at, scale=scale, store=folder, yes=True)
         now = {found.fingerprint for found in job.identities.values()}
-    return now <= set(about["fingerprint"].split(", "))
+    told = set(about["fingerprint"].split(", "))
+    return told <= now if job.sweep.experiment.refine else told == now  # or not all of it is run
 
 
 def renew(record: dict[str, Any]) -> list[str]:
