@@ -323,14 +323,14 @@ def check(
     kept = api.store_at(store)
     start = time.perf_counter()
     jobs = [_planned(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
-    sources = [source_of(job.sweep) if save else {} for job in jobs]  # files may change later
+    sweeps = [job.sweep for job in jobs if save]  # whose sources are read before they may change
+    sources = {f"{s.study.name}/{s.experiment.name}": source_of(s) for s in sweeps}
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
-        for job, source in zip(jobs, sources, strict=True):
+        for job in jobs:
             ds = api.finish(job, executor=executor)
             verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
-            at = f"{job.study.name}/{job.sweep.experiment.name}"
-            provenance[at] = {**ds.attrs, "source": source}
+            provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
         verdicts,
         scale=scale,
@@ -338,7 +338,8 @@ def check(
         device=here().device,
     )
     if save is not None:
-        outputs.write(save, record_text(record | {"provenance": provenance}))
+        told = {at: about | {"source": sources[at]} for at, about in provenance.items()}
+        outputs.write(save, record_text(record | {"provenance": told}))
     if as_json:
         show_text(json.dumps(record))
     else:
