@@ -183,6 +183,7 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     record = json.loads(saved.read_text())
     assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
     assert record["provenance"]["toy/risk"]["cells"] == 960
+    assert list(record["provenance"]["toy/risk"]["source"]) == ["code", "settings"]
 
 
 def test_a_surprise_is_exit_code_one(proving, checked):
@@ -270,6 +271,27 @@ def test_diff_tells_what_changed(proving, checked, tmp_path):
     assert "noise" in out
 
 
+def test_diff_of_records_ends_with_one_if_a_verdict_changed(proving, checked, tmp_path):
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    proving("check", "toy", "--store", checked, "--save", a)
+    record = json.loads(a.read_text())
+    assert proving("diff", a, a) == (0, "2 claims: same verdict, same numbers\n", "")
+    record["verdicts"][0]["value"] += 0.01
+    b.write_text(json.dumps(record))
+    code, out, _ = proving("diff", a, b, "--all")
+    assert code == 0
+    assert re.search(r"largest move 0\.\d+ of an\s+interval at toy/risk/risk_law\n", out)
+    assert re.search(r"^  toy/risk/risk_law: value [\d.]+ -> [\d.]+$", out, re.MULTILINE)
+    assert "risk_law: value" not in proving("diff", a, b).out
+    record["verdicts"][0]["verdict"] = "fails"
+    b.write_text(json.dumps(record))
+    code, out, _ = proving("diff", tmp_path / "a.json", b)
+    assert code == 1
+    assert out.startswith("verdicts that changed: 1\n  toy/risk/risk_law\n    was  holds ")
+    (tmp_path / "none").mkdir()
+    assert proving("diff", a, tmp_path / "none").code == 2
+
+
 def test_new_says_what_to_try(proving, tmp_path):
     code, out, _ = proving("new", "my_study", "--folder", tmp_path)
     assert code == 0
@@ -323,6 +345,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("conditions toy --set nois=1", "did you mean 'noise'"),
         ("verify toi", "unknown study 'toi'"),
         ("diff a.nc b.nc", "no such file: a.nc"),
+        ("diff . .", "there are no records (*.json) in ."),
         ("new Bad-Name", "a letter first"),
         ("new toy", "there is a study 'toy' already"),
         ("--study-path nowhere list", "no study in nowhere"),

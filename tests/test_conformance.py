@@ -2,8 +2,10 @@
 
 import dataclasses
 import importlib
+import json
 import math
 import re
+import sys
 from pathlib import Path
 
 import jax
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 import provingground as pg
-from provingground import api, grid, identity, plot, programs, registry, upkeep
+from provingground import api, grid, identity, plot, programs, registry, sources, upkeep
 from provingground.chunk import Chunk
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
@@ -35,6 +37,7 @@ def first_uses(studies):
 
 FIRST_USES = first_uses(LISTED)
 CLAIMS = pytest.mark.claims
+RECORDS = sorted((Path(__file__).parents[1] / "docs" / "results").glob("*.json"))
 
 
 def headline(study, experiment):
@@ -320,3 +323,73 @@ def test_claims_hold_as_expected_and_figures_are_clean(study, experiment, shared
         if FIRST_USES[study, simulator] == experiment and simulator not in tested:
             tested.add(simulator)
             check_repetition(job, number)
+
+
+# ------------------------------------------------------------------------------- records
+
+each_record = pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+
+
+def sources_not_recorded(path, record, experiments):
+    made = f"{path.name} made by {record['version']}, sources not recorded"
+    pytest.skip(f"{made} ({len(experiments)} of {len(record['provenance'])} experiments)")
+
+
+@each_record
+def test_a_record_is_of_today_s_sources(path):
+    """If this fails: docs/results/README.md, "When a record is stale"."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    found = sources.staleness(record)
+    assert found.stale == {}
+    if found.unknown:
+        sources_not_recorded(path, record, found.unknown)
+    study = STUDIES[path.stem]
+    assert set(record["provenance"]) == {f"{study.name}/{e.name}" for e in study.experiments}
+
+
+@pytest.mark.records
+@each_record
+def test_a_record_names_today_s_programs(path):
+    """All of them are lowered: of the programs of one simulator, some change and others do not."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    known = {at: about for at, about in record["provenance"].items() if about.get("source")}
+    if not known:
+        sources_not_recorded(path, record, record["provenance"])
+    same = {at: sources.same_programs(at, record["scale"], about) for at, about in known.items()}
+    assert [at for at, whether in same.items() if whether is False] == []
+    if not any(same.values()):
+        made = {f"jax {about['jax']}, NumPy {about['numpy']}" for about in known.values()}
+        pytest.skip(f"{path.name} made with {' and '.join(sorted(made))}: cannot be told here")
+
+
+TRACED = [(s, name) for s, name in SIMULATORS if not STUDIES[s].simulators[name].host]
+
+
+@pytest.mark.records
+@each(("study", "simulator"), TRACED)
+def test_the_source_of_a_simulator_is_all_that_runs(study, simulator):
+    """Every function of the project that is called while it is traced is among those read."""
+    declared = STUDIES[study].simulators[simulator]
+    walk = sources._Walk({"provingground"})
+    data = STUDIES[study].data.values()
+    for root in (seed_key, declared.simulate, declared.config, declared.probes, *data):
+        walk.start(sources._Place(root.__module__, root.__qualname__))
+    walk.hash()
+    called = set()
+
+    def listen(frame, event, _):
+        module, code = frame.f_globals.get("__name__", ""), frame.f_code
+        if event == "call" and module.startswith("provingground.") and ".py" in code.co_filename:
+            called.add((module, code.co_qualname.partition(".")[0]))
+
+    cfg = declared.config()
+    with identity.running("", declared.precision):  # or what was traced before is not called
+        sys.setprofile(listen)
+        try:
+            traced(study, simulator, cfg)
+        finally:
+            sys.setprofile(None)
+    of_engine = ("provingground.identity", *sources.ASIDE)
+    missed = {(module, name) for module, name in called - set(walk.numbers) if name[0] != "<"}
+    assert ("provingground.keys", "stream") in called
+    assert [place for place in missed if place[0] not in of_engine] == []

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import re
 import subprocess
@@ -11,12 +10,11 @@ import pytest
 import xarray as xr
 
 import provingground as pg
-from provingground.atlas.records import verdict_record
 from provingground.errors import InputError
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import config, par
-from provingground.upkeep import State, difference, scaffold, verify
+from provingground.upkeep import State, scaffold, verify
 
 SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40)
 
@@ -207,96 +205,6 @@ def test_verify_names_files_that_do_not_say_what_computed_them(store):
     (problem,) = verify(TOY, Store(store.path)).problems
     assert problem == f"{path}: it does not say what computed it"
     assert path.exists()
-
-
-# ---------------------------------------------------------------------------------- diff
-
-
-def dataset(shift=0.0, seeds=3, **attrs):
-    ds = xr.Dataset(
-        {"loss": (("seed", "step"), np.ones((seeds, 2)) + shift), "label": ("seed", ["a"] * seeds)},
-        {"seed": np.arange(seeds, dtype=np.int32)},
-    )
-    return ds.assign_attrs({"scale": "quick", "seconds": shift} | attrs)
-
-
-@pytest.fixture
-def saved(tmp_path):
-    def save(name, ds):
-        ds.to_netcdf(tmp_path / name, engine="scipy")
-        return tmp_path / name
-
-    return save
-
-
-def test_equal_datasets_do_not_differ(saved):
-    assert difference(saved("a.nc", dataset()), saved("b.nc", dataset())) == []
-    nan = dataset(np.nan)
-    assert difference(saved("a.nc", nan), saved("b.nc", nan)) == []
-
-
-def test_numbers_and_attributes_are_compared(saved):
-    a, b = saved("a.nc", dataset()), saved("b.nc", dataset(0.25, scale="paper"))
-    assert difference(a, b) == [
-        "scale: quick -> paper",
-        "loss: differs by at most 0.25, on average 0.25",
-    ]
-
-
-def test_different_grids_are_compared_where_they_overlap(saved):
-    lines = difference(saved("a.nc", dataset()), saved("b.nc", dataset(0.5, seeds=5)))
-    assert "loss: compared on the 6 common entries" in lines
-    assert "loss: differs by at most 0.5, on average 0.5" in lines
-
-
-def test_variables_of_one_side_are_named(saved):
-    a, b = saved("a.nc", dataset()), saved("b.nc", dataset().drop_vars("loss"))
-    assert difference(a, b) == ["loss: only in the first"]
-    assert difference(b, a) == ["loss: only in the second"]
-
-
-def test_datasets_with_other_numbers_of_steps_can_be_compared(saved):
-    longer = dataset().pad(step=(0, 1), constant_values=1.0).assign(label=dataset().label)
-    assert difference(saved("a.nc", dataset()), saved("b.nc", longer.drop_vars("label")))
-
-
-def test_verdicts_are_compared(tmp_path):
-    verdicts = pg.check(TOY, seeds=4, samples=[80], noise=[0.5, 1.0], steps=40)
-    record = verdict_record(verdicts, scale="quick", seconds=1.0, device="cpu")
-    a, b = tmp_path / "a.json", tmp_path / "b.json"
-    a.write_text(json.dumps(record))
-    record["verdicts"][0] |= {"verdict": "fails", "value": 9}
-    record["verdicts"][1]["claim"] = "renamed"
-    b.write_text(json.dumps(record))
-    assert difference(a, a) == []
-    lines = difference(a, b)
-    assert "toy/risk/noise_exponent: only in the first" in lines
-    assert "toy/risk/renamed: only in the second" in lines
-    assert any(re.match(r"toy/risk/risk_law: value [\d.]+ -> 9", line) for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("b.nc", b"not one", "not a netCDF-3 file"),
-        ("b.nc", b"CDF\x01 but broken", "not a netCDF-3 file"),
-        ("b.json", b"{}", "two .nc or two .json"),
-        ("b.txt", b"", "two .nc or two .json"),
-        ("c.nc", None, "no such file"),
-    ],
-)
-def test_what_is_no_result_is_refused(saved, tmp_path, name, content, message):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        difference(saved("a.nc", dataset()), tmp_path / name)
-
-
-@pytest.mark.parametrize("content", ["{", "{}", "[]", '{"verdicts": [1]}', '{"verdicts": 1}'])
-def test_what_is_no_record_is_refused(tmp_path, content):
-    (tmp_path / "a.json").write_text(content)
-    with pytest.raises(InputError, match="not a record of verdicts"):
-        difference(tmp_path / "a.json", tmp_path / "a.json")
 
 
 # ----------------------------------------------------------------------------------- new

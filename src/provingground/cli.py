@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from provingground import __version__, outputs
+from provingground import __version__, compare, outputs
 from provingground.errors import InputError, RunError, Terminated, stop
 from provingground.terminal import any_letter, flush, prepare, say, show_table, show_text
 
@@ -199,7 +199,7 @@ def _show_experiment(name: str, experiment: str, scale: str, store: Path | None)
     if forecast.stored < forecast.cells:
         show_text("")
         claims = sweep.experiment.claims_at(sweep.scale)
-        rows = [(c.name, c.source, _bound(c.within), c.says) for c in claims]
+        rows = [(c.name, c.source, compare.bound(*c.within), c.says) for c in claims]
         show_table("claim", "source", "bound", "says", rows=rows)
         return
     verdicts = api.verdicts(sweep.study, sweep.experiment, api.stored(job))
@@ -312,8 +312,9 @@ def check(
     Exit code 0 when nothing surprises, 1 on a surprise or an undecided headline claim.
     """
     from provingground import api
-    from provingground.atlas.records import verdict_record
+    from provingground.atlas.records import record_text, verdict_record
     from provingground.machine import here
+    from provingground.sources import source_of
 
     api.enough_seeds(seeds)
     outputs.check(save)
@@ -322,6 +323,8 @@ def check(
     kept = api.store_at(store)
     start = time.perf_counter()
     jobs = [_planned(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
+    sweeps = [job.sweep for job in jobs if save]  # whose sources are read before they may change
+    sources = {f"{s.study.name}/{s.experiment.name}": source_of(s) for s in sweeps}
     verdicts, provenance = [], {}
     with _workers(workers, scheduler, dashboard) as executor:
         for job, ds in zip(jobs, api.finish_all(jobs, executor=executor), strict=True):
@@ -334,8 +337,8 @@ def check(
         device=here().device,
     )
     if save is not None:
-        saved = record | {"provenance": provenance}
-        outputs.write(save, (json.dumps(saved, indent=1, default=str) + "\n").encode())
+        told = {at: about | {"source": sources[at]} for at, about in provenance.items()}
+        outputs.write(save, record_text(record | {"provenance": told}))
     if as_json:
         show_text(json.dumps(record))
     else:
@@ -478,14 +481,23 @@ def upgrade(store: StoreOption = None) -> None:
 
 @app.command()
 def diff(
-    a: Annotated[Path, typer.Argument(help="A Dataset (.nc) or a record of verdicts (.json).")],
+    a: Annotated[
+        Path,
+        typer.Argument(help="A Dataset (.nc), a record (.json), or a folder of records."),
+    ],
     b: Annotated[Path, typer.Argument(help="Another of the same kind.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="List everything that differs in the claims.")
+    ] = False,
 ) -> None:
-    """Compare two results: what changed in settings and numbers."""
-    from provingground import upkeep
+    """Compare two results: verdicts that changed, numbers that moved, and a count of the rest.
 
-    lines = upkeep.difference(a, b)
-    show_text("\n".join(lines) if lines else "no difference")
+    Exit code 1 when a verdict changed or a claim of the first is missing from the second.
+    """
+    found = compare.difference(a, b, every)
+    show_text("\n".join(found.lines))
+    if found.changed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -626,7 +638,7 @@ def _show_verdicts(verdicts: "list[Verdict]") -> None:
             (
                 f"  {v.claim}",
                 str(v.estimate),
-                _bound(v.within),
+                compare.bound(*v.within),
                 any_letter(marks[v.verdict]) + v.verdict,
                 "SURPRISE" if v.surprise else "as expected" if v.expected == "fails" else "",
                 f"{v.says}. {v.note}" if v.note else v.says,
@@ -637,15 +649,6 @@ def _show_verdicts(verdicts: "list[Verdict]") -> None:
 
 def _number(value: Any, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
-def _bound(within: tuple[float, float]) -> str:
-    low, high = within
-    if high == float("inf"):
-        return f"> {low:g}"
-    if low == -float("inf"):
-        return f"< {high:g}"
-    return f"{low:g} to {high:g}"
 
 
 def _duration(seconds: float | None) -> str:

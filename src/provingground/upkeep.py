@@ -1,6 +1,5 @@
-"""Keeping results and starting studies: `verify`, `diff` and `new`."""
+"""Keeping results and starting studies: `verify` and `new`."""
 
-import json
 import keyword
 import os
 import re
@@ -9,10 +8,9 @@ import sys
 from collections.abc import Sequence
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from provingground import files, identity, programs
 from provingground.chunk import Chunk, Copies
@@ -211,84 +209,6 @@ def _agree(study: Study, program: Program, chunks: Sequence[Chunk]) -> bool:
             if not close:
                 return False
     return True
-
-
-# --------------------------------------------------------------------------------- diff
-
-
-def difference(a: Path, b: Path) -> list[str]:
-    """What changed from one saved Dataset (.nc) or verdict record (.json) to another."""
-    for path in (a, b):
-        try:
-            there = path.is_file()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
-        if not there:
-            raise InputError(f"no such file: {path}")
-    if a.suffix != b.suffix or a.suffix not in (".nc", ".json"):
-        raise InputError(f"diff compares two .nc or two .json files, not {a.name} and {b.name}")
-    if a.suffix == ".json":
-        return _record_difference(_json(a), _json(b))
-    first, second = _dataset(a), _dataset(b)
-    try:
-        return _dataset_difference(first, second)
-    except (ValueError, TypeError, KeyError) as error:  # such as labels that occur twice
-        raise InputError(f"{a} and {b} cannot be compared: {error}") from None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return {"/".join((v["study"], v["experiment"], v["claim"])): v for v in record["verdicts"]}
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path} is not a record of verdicts") from None
-
-
-def _dataset(path: Path) -> xr.Dataset:
-    try:
-        with xr.open_dataset(path, engine="scipy") as ds:
-            return ds.load()
-    except Exception as error:  # whatever a foreign file makes the reader do
-        raise InputError(f"{path} is not a netCDF-3 file: {error}") from None
-
-
-def _record_difference(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    lines = [f"{n}: only in the first" for n in a if n not in b]
-    lines += [f"{n}: only in the second" for n in b if n not in a]
-    for name in (n for n in a if n in b):
-        for key in ("verdict", "expected", "within", "value", "low", "high", "cells", "diverged"):
-            if a[name].get(key) != b[name].get(key):
-                lines.append(f"{name}: {key} {a[name].get(key)} -> {b[name].get(key)}")
-    return lines
-
-
-def _dataset_difference(a: xr.Dataset, b: xr.Dataset) -> list[str]:
-    lines = [
-        f"{key}: {a.attrs.get(key)} -> {b.attrs.get(key)}"
-        for key in sorted({*a.attrs, *b.attrs} - {"seconds"})
-        if a.attrs.get(key) != b.attrs.get(key)
-    ]
-    for name in sorted({*map(str, a.variables), *map(str, b.variables)}):
-        if name not in a.variables or name not in b.variables:
-            lines.append(f"{name}: only in the {'first' if name in a.variables else 'second'}")
-        elif a[name].dtype.kind in "SUO":
-            if not a[name].equals(b[name]):
-                lines.append(f"{name}: labels differ")
-        else:
-            x, y = a[name].astype(float), b[name].astype(float)
-            bare = {
-                d: slice(0, min(x.sizes[d], y.sizes.get(d, 0))) for d in x.dims if d not in x.coords
-            }
-            x, y = xr.align(x.isel(bare), y.isel(bare, missing_dims="ignore"), join="inner")
-            if x.shape != a[name].shape or y.shape != b[name].shape:
-                lines.append(f"{name}: compared on the {x.size} common entries")
-            gap = abs(x - y)
-            if x.size and not x.equals(y):
-                lines.append(f"{name}: differs by at most {float(gap.max()):.3g}, "
-                             f"on average {float(gap.mean()):.3g}")  # fmt: skip
-    return lines
 
 
 # ---------------------------------------------------------------------------------- new

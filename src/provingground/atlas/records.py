@@ -72,6 +72,11 @@ def verdict_record(
     }
 
 
+def record_text(record: Mapping[str, Any]) -> bytes:
+    """A record as its file holds it."""
+    return (json.dumps(record, indent=1, default=str) + "\n").encode()
+
+
 def badge_table(
     records: Iterable[Mapping[str, Any]], *, titles: Mapping[str, str] | None = None
 ) -> str:
