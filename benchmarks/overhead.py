@@ -3,13 +3,15 @@
 The same blocks are run twice in turns: by the engine into a fresh store, and by a hand-written
 loop that calls the compiled programs from as many threads and keeps nothing. The difference is the
 engine's own cost. Then the same tiny cells ten times over, each number of cells in a process of its
-own: time should grow in proportion and memory hardly.
+own: time should grow in proportion and memory hardly. Last, the fixed cost of a run: one tiny call,
+from planning to the Dataset, into a fresh store and again from that store.
 
 With `--files` instead: what a `check` with nothing missing costs in a store of so many small files.
 
     python benchmarks/overhead.py
     python benchmarks/overhead.py --cells 20000    # the large sweep (default 100,000)
     python benchmarks/overhead.py --files 10000
+    python benchmarks/overhead.py --fixed
 """
 
 import argparse
@@ -96,6 +98,26 @@ def growth(cells: int) -> None:
         )
 
 
+def fixed(repetitions: int) -> None:
+    """Prints what a run costs whatever its size: one block of one program."""
+
+    def once(store: str) -> float:
+        start = time.perf_counter()
+        settings = dict(TINY, samples=[40], noise=[0.5, 1.0])
+        api.run("toy/risk", seeds=2, store=store, progress=False, settings=settings)
+        return time.perf_counter() - start
+
+    times: list[tuple[float, float]] = []
+    for _ in range(repetitions + 2):
+        with tempfile.TemporaryDirectory() as store:
+            times.append((once(store), once(store)))
+    for name, seconds in zip(
+        ("into a fresh store", "all stored"), zip(*times[2:], strict=True), strict=True
+    ):
+        ms = 1e3 * np.array(seconds)
+        print(f"one run, {name}: {np.median(ms):.1f} ms ({ms.min():.1f} to {ms.max():.1f})")
+
+
 def one_file_per_cell(store: Store) -> int:
     """Cuts the chunks of the toy study into files of one cell; how many there are."""
     there = list(store.chunks("toy"))
@@ -144,6 +166,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=100_000)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--files", type=int, help="only the cost of a check with so many files")
+    parser.add_argument("--fixed", action="store_true", help="only the fixed cost of a run")
     parser.add_argument("--sweep", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.files:
@@ -152,10 +175,14 @@ def main() -> None:
     if args.sweep:
         sweep(args.sweep)
         return
+    if args.fixed:
+        fixed(20)
+        return
     print(f"{machine.here()}\n")
     compare("long cells", 96, 8, args.repetitions, LONG)
     compare("tiny cells", 480, 10, args.repetitions, TINY)
     growth(args.cells)
+    fixed(20)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,24 @@ from typing import Any
 
 from provingground.engine import Block, Job
 from provingground.machine import cores
+from provingground.programs import is_compiled
 
 Ready = dict[Any, "Future[None]"]  # by the name of a program, done when it is compiled
 
 
 class Ahead:
-    """Compiles the programs of some sweeps. Whatever fails here fails again, and is told, there."""
+    """Compiles the programs of some sweeps. Whatever fails here fails again, and is told, there.
+
+    What the first one needs is found out when it runs, and then that of the others.
+    """
 
     def __init__(self, jobs: Sequence[Job] = ()) -> None:
         self.tracing = ThreadPoolExecutor(1, "trace")
         self.compiling = ThreadPoolExecutor(cores(), "compile")
         self.over = False
         self.ready: Ready = {}
-        self.planned: dict[int, Future[None]] = {id(job): Future() for job in jobs}
-        for job in jobs:
-            self.tracing.submit(self._plan, job)
+        self.later = list(jobs[1:])
+        self.planned: dict[int, Future[None]] = {id(job): Future() for job in self.later}
 
     def __enter__(self) -> "Ahead":
         return self
@@ -40,12 +43,22 @@ class Ahead:
             planned.result()
 
     def order(self, job: Job, blocks: Iterable[Block]) -> Ready:
-        """When the programs of some blocks are ready to be called, those not yet asked for too."""
-        found: Ready = {}
-        for name, block in _programs(job, blocks).items():
-            if name not in self.ready:
-                self.ready[name] = self.compiling.submit(_compile, job, block)
-            found[name] = self.ready[name]
+        """When the programs of some blocks are ready to be called; then it goes on to others."""
+        found = self._missing(job, blocks)
+        for name, block in found.items():
+            self.tracing.submit(self._trace, job, block, self.ready[name])
+        while self.later:
+            self.tracing.submit(self._plan, self.later.pop(0))
+        return {name: self.ready[name] for name in _programs(job, blocks) if name in self.ready}
+
+    def _missing(self, job: Job, blocks: Iterable[Block]) -> dict[Any, Block]:
+        """The programs of some blocks that nobody asked for yet."""
+        found = {
+            name: block
+            for name, block in _programs(job, blocks).items()
+            if name not in self.ready and not is_compiled(name)
+        }
+        self.ready |= {name: Future() for name in found}
         return found
 
     def _plan(self, job: Job) -> None:
@@ -53,18 +66,17 @@ class Ahead:
         needed: dict[Any, Block] = {}
         try:
             if not self.over:
-                found = _programs(job, job.missing())
-                needed = {name: b for name, b in found.items() if name not in self.ready}
-                self.ready |= {name: Future() for name in needed}
+                needed = self._missing(job, job.missing())
         except Exception:
-            needed = {}
+            pass
         finally:
             self.planned[id(job)].set_result(None)
         for name, block in needed.items():
-            if not self.over:
-                self._trace(job, block, self.ready[name])
+            self._trace(job, block, self.ready[name])
 
     def _trace(self, job: Job, block: Block, ready: "Future[None]") -> None:
+        if self.over:
+            return
         try:
             job.programs.lower(job.program(block), job.lanes_of(block))
             compiled = self.compiling.submit(_compile, job, block)

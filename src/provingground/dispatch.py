@@ -107,7 +107,8 @@ class _Work:
         self.failed: list[tuple[Block, Exception]] = []
         self.done = 0
         self.over = threading.Event()
-        threading.Thread(target=self._renew, daemon=True).start()
+        if self.queue:
+            threading.Thread(target=self._renew, daemon=True).start()
 
     def until_done(self) -> None:
         self.tell(0, self.total, "compiling")

@@ -54,6 +54,11 @@ def forget_compiled() -> None:
         _COMPILED.clear()
 
 
+def is_compiled(name: Any) -> bool:
+    """Whether the program of a name (see `Programs.name`) can be called at once."""
+    return (kept := _COMPILED.get(name)) is not None and kept.compiled is not None
+
+
 class Lanes(NamedTuple):
     """The arguments of one call: points times seeds, and the widths they are laid out for."""
 

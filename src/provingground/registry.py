@@ -129,8 +129,11 @@ def _say_once(text: str) -> None:
 
 
 def _listed(name: str) -> "Study":
+    module = f"provingground.studies.{name}"
+    if (known := sys.modules.get(module)) is not None and hasattr(known, "STUDY"):
+        return known.STUDY
     with _importing(f"study '{name}'"):
-        return importlib.import_module(f"provingground.studies.{name}").STUDY
+        return importlib.import_module(module).STUDY
 
 
 def _entered(entry: Any) -> "Study":

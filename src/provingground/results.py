@@ -67,19 +67,21 @@ def dataset(job: Job) -> xr.Dataset:
             flat[name][~found] = np.nan
 
     outer_dims = (*(a.name for a in sweep.axes), "seed")
-    variables = {
-        n: ((*outer_dims, *dims[n]), v.reshape(*outer, *v.shape[1:])) for n, v in flat.items()
-    }
     finite = np.ones(len(ids), bool)
     for v in (v for v in flat.values() if v.dtype.kind == "f"):
         finite &= np.isfinite(v.reshape(len(ids), -1)).all(axis=1)
     diverged = found & ~finite
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {a.name: list(a.labels) for a in sweep.axes}
+    coords["seed"] = np.array(sweep.seeds, np.int32)
+    for name, values in flat.items():
+        if dims[name] == (name,) and (labels := _common(values)) is not None:
+            coords[name] = labels
+            continue
+        called = f"{name}_values" if dims[name] == (name,) else name
+        variables[called] = ((*outer_dims, *dims[name]), values.reshape(*outer, *values.shape[1:]))
     variables["diverged"] = (outer_dims, diverged.reshape(outer))
-
-    ds = xr.Dataset(variables, coords={a.name: list(a.labels) for a in sweep.axes})
-    ds = ds.assign_coords(seed=np.array(sweep.seeds, np.int32))
-    for name in (n for n, d in dims.items() if d == (n,) and n in ds):
-        ds = _as_coordinate(ds, name)
+    ds = xr.Dataset(variables, coords)
     _describe(ds, job)
     ds.attrs = {
         "study": sweep.study.name,
@@ -120,14 +122,10 @@ def _other_shape(a: Sound, b: Sound, dims: Mapping[str, Any]) -> str:
     return next((n for n in dims if x[n].shape[1:] != y[n].shape[1:]), "")
 
 
-def _as_coordinate(ds: xr.Dataset, name: str) -> xr.Dataset:
-    """A probe that labels its own dim: a coordinate if all cells agree, else `<name>_values`."""
-    values = ds[name].values.reshape(-1, ds.sizes[name])
+def _common(values: np.ndarray) -> np.ndarray | None:
+    """What a probe that labels its own dim says, if all cells agree."""
     known = values[np.isfinite(values).all(axis=1)]
-    if len(known) and (known == known[0]).all():
-        return ds.drop_vars(name).assign_coords({name: known[0]})
-    values = ds[name].variable
-    return ds.drop_vars(name).assign({f"{name}_values": values})
+    return known[0] if len(known) and (known == known[0]).all() else None
 
 
 def _describe(ds: xr.Dataset, job: Job) -> None:
