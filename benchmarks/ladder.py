@@ -238,23 +238,29 @@ def reason(error: Exception) -> str:
 def chosen(rung: Rung, trials: Sequence[Trial], source: Source) -> dict[str, Any]:
     """The fastest value of each choice, one after another, the first of the others until then.
 
-    A value that fails, for want of memory perhaps, is not taken; if all fail, the rung does.
+    How a step is written and how many seeds go together depend on each other: all pairs of these
+    are tried. What fails, for want of memory perhaps, is not taken; if all fail, the rung does.
     """
     seeds = len({seed for _, seed in trials})
     choices = {n: list(values) for n, values in rung.choices.items()}
     if "seeds" in choices:  # not more than there are
         choices["seeds"] = list(dict.fromkeys(min(k, seeds) for k in choices["seeds"]))
     best = {n: values[0] for n, values in choices.items()}
-    for name, values in choices.items():
+    pair = [n for n in ("form", "seeds") if n in choices]
+    for names in (pair, *([n] for n in choices if n not in pair)):
+        tries = [
+            dict(zip(names, values, strict=True))
+            for values in itertools.product(*(choices[n] for n in names))
+        ]
         seconds, failure = {}, None
-        for value in values if len(values) > 1 else ():
+        for i, some in enumerate(tries) if len(tries) > 1 else ():
             try:
-                seconds[value] = seconds_per_training(rung, best | {name: value}, trials, source)
+                seconds[i] = seconds_per_training(rung, best | some, trials, source)
             except Exception as error:
                 failure = error.with_traceback(None)  # which would hold on to memory
         if failure and not seconds:
             raise failure
-        best[name] = min(seconds, key=seconds.__getitem__, default=best[name])
+        best |= tries[min(seconds, key=seconds.__getitem__, default=0)]
     return best
 
 

@@ -244,7 +244,16 @@ def test_the_peers_agree_with_ours(name, torch):
         ("W2", [dict(seeds=1), dict(seeds=2, form="sums")]),
         ("W3", [dict(seeds=1), dict(seeds=2, form="sums")]),
         ("W4", [dict(seeds=1), dict(seeds=2, ahead=7)]),
-        ("W5", [dict(seeds=1, every=20), dict(seeds=2, form="sums"), dict(seeds=2, every=7)]),
+        (
+            "W5",
+            [
+                dict(seeds=1, every=20),
+                dict(seeds=2, every=7),
+                dict(seeds=2, form="sums"),
+                dict(seeds=1, form="shared"),
+                dict(seeds=2, form="shared", every=7),
+            ],
+        ),
     ],
 )
 def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
@@ -260,13 +269,17 @@ def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
 
 
 @given(
-    stops=st.lists(st.integers(0, 30), min_size=1, max_size=20),
+    stops=st.integers(1, 4).flatmap(
+        lambda groups: st.lists(
+            st.lists(st.integers(0, 30), min_size=groups, max_size=groups), min_size=1, max_size=20
+        )
+    ),
     every=st.integers(1, 9),
     graphs=st.booleans(),
 )
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_each_training_goes_on_until_it_is_done(torch, stops, every, graphs):
-    """Among any others, dropped or kept to fill up, and for 25 steps at most."""
+    """Among any others, dropped or kept to fill up, for 25 steps at most, beside its own group."""
     from benchmarks.peers.repeat import Descent, Eager, Graphs, train_until_done
 
     widths = []
@@ -274,20 +287,31 @@ def test_each_training_goes_on_until_it_is_done(torch, stops, every, graphs):
     def step(x, steps, wanted, factor):
         widths.append(len(x))
         go = steps < wanted
-        return torch.where(go, factor * x + wanted, x), steps + go
+        by_group = (factor[:, None] * x.view(len(factor), -1)).flatten()
+        return torch.where(go, by_group + wanted, x), steps + go
 
-    wanted = torch.tensor(stops, dtype=torch.float32)
-    start = (torch.ones(len(stops)), torch.zeros(len(stops)))
+    wanted = torch.tensor(stops, dtype=torch.float32).T
+    groups, start = len(wanted), (torch.ones(wanted.numel()), torch.zeros(wanted.numel()))
+    factor = 0.5 ** torch.arange(1, groups + 1)
     repeat = Graphs("default") if graphs else Eager()
-    found = train_until_done(repeat, Descent(step, (wanted,), (0.5,)), start, 25, every)
-    for x, steps, stop in zip(*found, stops, strict=True):
-        value = 1.0
-        for _ in range(min(stop, 25)):
-            value = 0.5 * value + stop
-        assert steps == min(stop, 25)
-        assert abs(x - value) < 1e-4
+    descent = Descent(step, (wanted.flatten(),), (factor,))
+    found = train_until_done(repeat, descent, start, 25, every, groups)
+    x, steps = (v.view(groups, -1).T for v in found)
+    for i, row in enumerate(stops):
+        for g, stop in enumerate(row):
+            value = 1.0
+            for _ in range(min(stop, 25)):
+                value = 0.5 ** (g + 1) * value + stop
+            assert steps[i, g] == min(stop, 25)
+            assert abs(x[i, g] - value) < 1e-4
     if graphs:  # few batch sizes, each of which has a graph of its own
         assert len(set(widths)) <= 16
+    else:  # as wide as the group with the most trainings left, at every look
+        left = [
+            max(sum(v >= t for v in column) for column in zip(*stops, strict=True))
+            for t in range(0, 25, every)
+        ]
+        assert widths[::every] == [groups * n for n in (len(stops), *left[1:]) if n]
 
 
 def test_a_graph_gets_what_changes_between_calls(torch):
@@ -318,15 +342,23 @@ def seconds(monkeypatch, spent):
 
 def test_the_fastest_choice_is_taken_one_after_another(monkeypatch):
     trials = [(None, seed) for seed in range(10)]
-    rung = Rung(lambda *_: {}, "note", choices={"form": ("a", "b"), "seeds": (4, 1, 16, 64)})
+    rung = Rung(lambda *_: {}, "note", choices={"every": (50, 20), "seeds": (4, 1, 16, 64)})
     seconds(
-        monkeypatch, lambda c: {"a": 1, "b": 2}[c["form"]] + {4: 0.3, 1: 0.2, 10: 0.1}[c["seeds"]]
+        monkeypatch, lambda c: {50: 1, 20: 2}[c["every"]] + {4: 0.3, 1: 0.2, 10: 0.1}[c["seeds"]]
     )
     assert chosen(rung, trials, lambda some: None) == {
-        "form": "a",
+        "every": 50,
         "seeds": 10,
     }  # there are not more
-    assert rung.with_choices({"form": "a", "seeds": 10}).note == "note, form a, seeds 10"
+    assert rung.with_choices({"every": 50, "seeds": 10}).note == "note, every 50, seeds 10"
+
+
+def test_a_form_may_be_the_fastest_with_other_seeds_than_the_first(monkeypatch):
+    spent = {("own", 4): 2, ("own", 1): 3, ("shared", 4): 4, ("shared", 1): 1}
+    choices = {"form": ("own", "shared"), "every": (50, 20), "seeds": (4, 1)}
+    seconds(monkeypatch, lambda c: spent[c["form"], c["seeds"]] + c["every"])
+    found = chosen(Rung(lambda *_: {}, "", choices=choices), [(None, s) for s in range(9)], print)
+    assert found == {"form": "shared", "every": 20, "seeds": 1}
 
 
 def test_a_choice_that_fails_is_not_taken(monkeypatch):

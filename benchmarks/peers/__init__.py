@@ -72,11 +72,11 @@ def experts(
 ) -> dict[str, Rung]:
     """What an expert would write: as it is, compiled, and (on a GPU) replayed from CUDA graphs.
 
-    `choices` (batch sizes) are measured for each of them; how a step is written (`forms`) and
-    compiled (`modes`), for those that are compiled.
+    `choices` (batch sizes) are measured for each of them; all ways to write a step (`forms`) and to
+    compile it (`modes`), for those that are compiled.
     """
     written = {"form": forms} if forms else {}
-    more = dict(**written, **choices, mode=modes if WIDE else MODES[:1])
+    more = {**choices, **written, "mode": modes if WIDE else MODES[:1]}
 
     def plain(trials: Sequence[Trial], source: Source, **chosen: Any) -> Results:
         return batched(trials, source, Eager(), **chosen)
@@ -92,10 +92,10 @@ def experts(
             plain, note, choices=choices, scales=("tiny", "quick", "full", "large")
         ),
         "hand-batched, compiled": Rung(
-            compiled, "torch.compile of its step", choices=more, scales=("full", "large")
+            compiled, "torch.compile", choices=more, scales=("full", "large")
         ),
         "hand-batched, graphs": Rung(
-            graphs, "CUDA graphs of its compiled steps", choices=more, scales=("full", "large")
+            graphs, "compiled steps replayed", choices=more, scales=("full", "large")
         ),
     }
     return rungs if WIDE else {n: r for n, r in rungs.items() if "graphs" not in n}

@@ -1,6 +1,6 @@
 """W5 in PyTorch: autograd one by one or under vmap, and an expert's batch that drops who is done.
 
-Letters in shapes: B trainings, and those of `benchmarks.early_stopping`.
+Letters in shapes: B trainings, S seeds, and those of `benchmarks.early_stopping`.
 """
 
 from collections.abc import Sequence
@@ -127,11 +127,17 @@ def gradients(score: Tensor, value: Tensor, y: Tensor, eps: float) -> tuple[Tens
     return to_value * (value - f[:, None]), to_value, go
 
 
+def tokens(w: Tensor, x: Tensor, n: int) -> tuple[Tensor, ...]:
+    """Scores and values [B L N] by rows w [B 2 d], and x [B d LN] of each training or [S d LN] of
+    each seed, whose trainings follow each other."""
+    return (w.reshape(len(x), -1, w.shape[-1]) @ x).view(len(w), 2, -1, n).unbind(1)
+
+
 def products(
     w: Tensor, stopped: Tensor, x: Tensor, lr: Tensor, y: Tensor, eps: float
 ) -> tuple[Tensor, Tensor]:
     """A step of those who are not done. w: query and value [B 2 d]; x: [B d LN], samples last."""
-    score, value = (w @ x).unflatten(-1, (-1, len(y))).unbind(1)
+    score, value = tokens(w, x, len(y))
     to_score, to_value, go = gradients(score, value, y, eps)
     slope = torch.stack([to_score, to_value], dim=1).flatten(2)
     return w - lr[:, None, None] * (slope @ x.mT), stopped + go
@@ -147,7 +153,27 @@ def sums(
     return w - lr[:, None, None] * torch.stack(slope, dim=1), stopped + go
 
 
-FORMS = {"products": products, "sums": sums}
+def shared(
+    w: Tensor, stopped: Tensor, lr: Tensor, snr: Tensor, x: Tensor, y: Tensor, eps: float
+) -> tuple[Tensor, Tensor]:
+    """The same, all trainings of a seed in one product with its x [S d+2 LN], as in ours.
+
+    The last two columns of w [B 2 d+2], for the signal, are SNR times the first two.
+    """
+    score, value = tokens(w, x, len(y))
+    to_score, to_value, go = gradients(score, value, y, eps)
+    slope = torch.stack([to_score, to_value], dim=1).view(len(x), -1, x.shape[-1])
+    back, snr = (slope @ x.mT).view(w.shape), snr[:, None, None]
+    first = back[..., :2] + snr * back[..., -2:]
+    back = torch.cat([first, back[..., 2:-2], snr * first], dim=-1)
+    return w - lr[:, None, None] * back, stopped + go
+
+
+def with_signal(noise: Tensor) -> Tensor:
+    """What trainings of a seed share [S d+2 LN]: the noise, and the signal over SNR."""
+    signal = torch.zeros_like(noise[..., :2])
+    signal[:, :, 0, 0], signal[:, :, 0, 1] = labels(noise.shape[1]), 1.0
+    return torch.cat([noise, signal], dim=-1).permute(0, 3, 2, 1).flatten(2)
 
 
 def batched(
@@ -161,17 +187,23 @@ def batched(
     """All settings of some seeds, which share draws; every few steps, who is done is dropped."""
 
     def run(configs: list[Config], some: Sequence[int]) -> dict[str, Tensor]:
-        cfg, b = configs[0], len(configs) * len(some)
+        cfg, b, y = configs[0], len(configs) * len(some), labels(configs[0].samples)
         drawn = source([(cfg, seed) for seed in some])
-        lanes = [(cfg, seed) for seed in some for cfg in configs]
-        noise, test = (drawn[n].repeat_interleave(len(configs), 0) for n in ("noise", "test"))
-        x = inputs(lanes, noise).permute(0, 3, 2, 1).flatten(2).contiguous()
-        lr = of_lanes(configs, "lr", len(some))
-        start = (torch.zeros(b, 2, cfg.dim, device=DEVICE), torch.zeros(b, device=DEVICE))
-        descent = Descent(FORMS[form], (x, lr), (labels(cfg.samples), cfg.eps))
-        w, stopped = train_until_done(repeat, descent, start, cfg.steps, every)
-        score, value = torch.einsum("bkd,bnld->kbnl", w, inputs(lanes, test))
-        f = (torch.softmax(score, dim=-1) * value).sum(-1)
+        lr, snr = (of_lanes(configs, n, len(some)) for n in ("lr", "snr"))
+        if form == "shared":
+            x = with_signal(drawn["noise"])
+            descent, groups = Descent(shared, (lr, snr), (x, y, cfg.eps)), len(some)
+        else:
+            lanes = [(cfg, seed) for seed in some for cfg in configs]
+            noise = drawn["noise"].repeat_interleave(len(configs), 0)
+            x = inputs(lanes, noise).permute(0, 3, 2, 1).flatten(2)
+            step = {"products": products, "sums": sums}[form]
+            descent, groups = Descent(step, (x, lr), (y, cfg.eps)), 1
+        start = (torch.zeros(b, 2, x.shape[1], device=DEVICE), torch.zeros(b, device=DEVICE))
+        w, stopped = train_until_done(repeat, descent, start, cfg.steps, every, groups)
+        w = torch.cat([w[..., : cfg.dim], snr[:, None, None] * w[..., :2]], dim=-1)
+        score, value = tokens(w, with_signal(drawn["test"]), cfg.test_samples)
+        f = (torch.softmax(score, dim=1) * value).sum(1)
         loss = softplus(-labels(cfg.test_samples) * f).mean(-1)
         return {
             n: v.view(len(some), -1) for n, v in {"test_loss": loss, "stopped_at": stopped}.items()
@@ -185,8 +217,12 @@ RUNGS = {
     "torch.func.vmap": Rung(vmapped, "until the last is done", share={"quick": 6, "full": 24}),
     **experts(
         batched,
-        "written-out gradient, drops who is done",
-        {"seeds": (16, 4, 64, 256) if WIDE else (4, 2, 8), "every": (50, 20)},
-        forms=tuple(FORMS),
+        "drops who is done",
+        {
+            "form": ("products", "shared"),
+            "seeds": (16, 64, 256, 512) if WIDE else (4, 2, 8),
+            "every": (50, 20),
+        },
+        forms=("products", "sums", "shared"),
     ),
 }

@@ -290,7 +290,7 @@ RUNGS = {
     ),
     **experts(
         batched,
-        "span form, draws shared as ours, drops who is done",
+        "span form, drops who is done",
         {"seeds": (3, 1, 8), "pad": (4, 2)} if WIDE else {"lanes": (6, 12, 24)},
         modes=MODES[:1],  # the large products are those of cuBLAS
     ),

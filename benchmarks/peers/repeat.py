@@ -176,28 +176,30 @@ def train(repeat: Repeat, descent: Descent, state: State, steps: int, every: int
 
 
 def train_until_done(
-    repeat: Repeat, descent: Descent, state: State, steps: int, every: int
+    repeat: Repeat, descent: Descent, state: State, steps: int, every: int, groups: int = 1
 ) -> State:
     """Until each is done: the last of a state counts the steps of those who are not.
 
-    After every few steps those who are done are dropped; where only some batch sizes are worth
-    having, a few of them stay to fill up. They do not move.
+    After every few steps those who are done are dropped, equally many of each group (trainings
+    that follow each other and share something); where only some batch sizes are worth having, or
+    other groups have more left, a few of them stay to fill up. They do not move.
     """
-    b = len(state[-1])
-    unit = max(1, b // repeat.widths) if repeat.widths else 1
+    left = torch.arange(len(state[-1]), device=state[-1].device)
+    unit = max(1, len(left) // groups // repeat.widths) if repeat.widths else 1
     last = tuple(torch.empty_like(v) for v in state)
-    left = torch.arange(b, device=state[-1].device)
     for t in range(0, steps, every):
         state = repeat(descent, state, min(every, steps - t))
-        going = state[-1] == t + every
-        width = min(len(left), -(-int(going.sum()) // unit) * unit)
-        if width == len(left):
+        going = (state[-1] == t + every).view(groups, -1)
+        width = -(-int(going.sum(1).max()) // unit) * unit
+        if width >= going.shape[1]:
             continue
         for kept, now in zip(last, state, strict=True):
             kept[left] = now
         if width == 0:
             return last
-        order = going.int().argsort(descending=True, stable=True)[:width]
+        order = going.int().argsort(dim=1, descending=True, stable=True)[:, :width]
+        order = torch.arange(len(left), device=left.device).view(groups, -1).gather(1, order)
+        order = order.flatten()
         left, state = left[order], tuple(v[order] for v in state)
         descent = descent._replace(lanes=tuple(v[order] for v in descent.lanes))
     for kept, now in zip(last, state, strict=True):
