@@ -21,6 +21,7 @@ from provingground.studies.vision_transformer.model import (
     RELEVANT,
     Config,
     Weights,
+    attend,
     frames,
     hidden,
     initial_weights,
@@ -28,10 +29,12 @@ from provingground.studies.vision_transformer.model import (
     loss_of,
     output_weights,
     pattern_rows,
+    positions,
     simulate,
     targets,
 )
 from provingground.studies.vision_transformer.tokens import (
+    Streams,
     Tokens,
     draw_tokens,
     kept,
@@ -53,15 +56,21 @@ def jit(function):
 
 
 PATTERNS, TOKENS = jit(simulate), jit(simulate_tokens)
-HIDDEN = jit(hidden)
 KEPT = jit(kept)
 UNIT = jnp.eye(5, 10)  # as patterns
 
 
 @jit
+def attended(w, x, n):
+    """Attention and hidden layer of a sample."""
+    p, v = attend(w, x, n)
+    return p, hidden(w.w_o, v)
+
+
+@jit
 def drawn_tokens(cfg, key):
     """Thirty samples of these patterns."""
-    return draw_tokens(cfg, key, "data", 30, UNIT)
+    return draw_tokens(cfg, Streams(*jax.random.split(key, 3)), 30, UNIT)
 
 
 @jit
@@ -234,8 +243,9 @@ def test_output_weights_are_signs_over_the_root_of_the_width():
     own = output_weights(Config(width=16, tokens=4, classes=4, n_patterns=6), key())
     assert own.shape == (4, 16, 2)
     np.testing.assert_allclose(jnp.abs(own), 0.25)
-    shared = output_weights(Config(width=16, tokens=4, shared=1.0), key())
-    np.testing.assert_array_equal(shared, jnp.broadcast_to(shared[:1], shared.shape))
+    np.testing.assert_array_equal(positions(Config(), own), own)
+    shared = positions(Config(shared=1.0), own)
+    np.testing.assert_array_equal(shared, jnp.broadcast_to(own[:1], own.shape))
     assert (own[0] != own[1]).any()
 
 
@@ -277,8 +287,8 @@ def test_removed_tokens_do_not_count(double):
     w, x, _, _ = sample(3)
     n = jnp.array([1.0, 0.0, 1.0, 1.0, 0.0])
     some = np.array([0, 2, 3])
-    p, z = HIDDEN(w, x[0], n)
-    p_less, z_less = HIDDEN(w, x[0][some], jnp.ones(3))
+    p, z = attended(w, x[0], n)
+    p_less, z_less = attended(w, x[0][some], jnp.ones(3))
     np.testing.assert_allclose(z[some], z_less, rtol=1e-9)
     np.testing.assert_allclose(p[:, some][:, :, some], p_less, rtol=1e-9)
     assert float(p[:, :, 1].max()) == 0
@@ -307,7 +317,7 @@ def sample(seed, n=3, tokens=5, d=4, m=6):
 
 
 def mean_loss(w, x, a, y):
-    z = jax.vmap(lambda x: hidden(w, x, jnp.ones(len(x)))[1])(x)
+    z = jax.vmap(lambda x: hidden(w.w_o, attend(w, x, jnp.ones(len(x)))[1]))(x)
     f = jnp.einsum("nlm,lm->n", z, a) / x.shape[1]
     return loss_of(Config(), y * f).mean()
 
@@ -333,8 +343,8 @@ def test_the_order_of_tokens_does_not_matter(order, seed):
     """With a shared read-out F is invariant; hidden layers move with their tokens."""
     w, x, _, _ = sample(seed)
     order = np.array(order)
-    p, z = HIDDEN(w, x[0], jnp.ones(5))
-    p_moved, z_moved = HIDDEN(w, x[0][order], jnp.ones(5))
+    p, z = attended(w, x[0], jnp.ones(5))
+    p_moved, z_moved = attended(w, x[0][order], jnp.ones(5))
     np.testing.assert_allclose(z_moved, z[order], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(p_moved, p[:, order][:, :, order], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(z_moved.sum(axis=0), z.sum(axis=0), rtol=1e-4, atol=1e-5)
@@ -344,9 +354,9 @@ def test_the_order_of_tokens_does_not_matter(order, seed):
 def test_a_row_that_occurs_n_times_is_n_rows(n, seed):
     w, x, _, _ = sample(seed)
     counts = jnp.array([1.0, float(n), 1.0, 1.0, 1.0])
-    p, z = HIDDEN(w, x[0], counts)
+    p, z = attended(w, x[0], counts)
     rows = np.array([0, *[1] * n, 2, 3, 4])
-    p_all, z_all = HIDDEN(w, x[0][rows], jnp.ones(len(rows)))
+    p_all, z_all = attended(w, x[0][rows], jnp.ones(len(rows)))
     np.testing.assert_allclose(z_all[0], z[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(p_all[0, 0, 1 : 1 + n].sum(), p[0, 0, 1], rtol=1e-4)
 
