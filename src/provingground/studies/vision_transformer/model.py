@@ -245,14 +245,15 @@ def by_class(
     rank = rank.reshape(2, -1, cfg.classes, cfg.tokens)
     of_class = jax.vmap(lambda r, c: kinds(cfg, r, c)[1], in_axes=(0, None))
     pattern = jax.vmap(jax.vmap(of_class, in_axes=(1, 0)), in_axes=(0, None))(rank, label)
-    all_places = jax.nn.one_hot(pattern, len(patterns), dtype=float) / cfg.tokens
+    places = jax.nn.one_hot(pattern, len(patterns), dtype=float) / cfg.tokens
+    places = places.reshape(2, cfg.classes, -1, cfg.tokens * len(patterns))
 
     def margins(
-        places: Float[Array, "C n L P"], w_o: Float[Array, "m H d"], v: Float[Array, "C P H d"]
+        places: Float[Array, "C n LP"], w_o: Float[Array, "m H d"], v: Float[Array, "C P H d"]
     ) -> Float[Array, "N"]:
-        at = jnp.einsum("lmo,cjm->lcjo", a, hidden(w_o, v))
-        at = positions(cfg, jnp.einsum("lcjo,co->lcj", at, y))
-        return jnp.einsum("cnlj,lcj->nc", places, at).reshape(-1)
+        at = jnp.einsum("lmo,cjm->cljo", a, hidden(w_o, v))
+        at = jax.vmap(lambda at: positions(cfg, at))(jnp.einsum("cljo,co->clj", at, y))
+        return jnp.einsum("cnx,cx->nc", places, at.reshape(cfg.classes, -1)).reshape(-1)
 
     each = jnp.arange(cfg.tokens, dtype=jnp.int32)
     n = jax.vmap(lambda c: tally(kinds(cfg, each, c)[1], len(patterns)))(label)
@@ -261,13 +262,13 @@ def by_class(
     role = jnp.where(kind == label[:, None], RELEVANT, role)
     x = jnp.broadcast_to(patterns, (cfg.classes, *patterns.shape))
 
-    def samples(places: Float[Array, "C n L P"], rows: int, count: Any) -> Samples:
+    def samples(places: Float[Array, "C n LP"], rows: int, count: Any) -> Samples:
         exists = jnp.arange(rows, dtype=jnp.int32) < count
         share = share_of(exists).reshape(-1, cfg.classes).sum(axis=0)
         some = places[:, : rows // cfg.classes]
         return Samples(x, n, role, share, exists, partial(margins, some))
 
-    train, test = map(samples, all_places, sizes, (cfg.samples, sizes[1]))
+    train, test = map(samples, places, sizes, (cfg.samples, sizes[1]))
     return train, test
 
 
