@@ -34,8 +34,10 @@ from provingground.studies.vision_transformer.model import (
     targets,
 )
 from provingground.studies.vision_transformer.tokens import (
+    Drawn,
     Streams,
     Tokens,
+    by_token,
     draw_tokens,
     kept,
     received,
@@ -312,7 +314,7 @@ def sample(seed, n=3, tokens=5, d=4, m=6):
     def draw(*shape):
         return jnp.asarray(rng.normal(size=shape))
 
-    w = Weights(draw(1, d, d), draw(1, d, d), draw(1, d, d), draw(m, 1, d))
+    w = Weights(draw(1, d, d), draw(1, d, d), draw(1, d, d), draw(1, d, m))
     return w, draw(n, tokens, d), jnp.sign(draw(tokens, m)) / m**0.5, jnp.sign(draw(n))
 
 
@@ -325,14 +327,40 @@ def mean_loss(w, x, a, y):
 GRADED = jit(jax.value_and_grad(mean_loss))
 
 
+@pytest.mark.parametrize("changes", [{}, {"classes": 4, "n_patterns": 6, "heads": 2}], ids=str)
+def test_margins_of_tokens_are_those_of_the_relu_with_its_gradient(double, changes):
+    cfg = Tokens(dim=4, tokens=5, width=6, **changes)
+    draw = np.random.default_rng(1).normal
+    w_o, v = jnp.asarray(draw(size=(cfg.heads, 4, 6))), jnp.asarray(draw(size=(3, 5, cfg.heads, 4)))
+    label = jnp.array([0, 1, 1])
+    a, y = jnp.asarray(draw(size=(5, 6, targets(cfg).shape[1]))), targets(cfg)[label]
+    keep = jnp.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 0]], bool)
+    nothing = jnp.zeros((3, 5), jnp.int32)
+    drawn = Drawn(jnp.zeros((3, 5, 4)), label, nothing, nothing, jnp.zeros((3, 5)))
+    margins = by_token(cfg, drawn, keep, 3, a).margins
+
+    def plain(w_o, v):
+        of_token = jnp.einsum("nlm,lmo,no->nl", hidden(w_o, v), a, y)
+        return jnp.mean(of_token, axis=1, where=keep)
+
+    np.testing.assert_allclose(margins(w_o, v), plain(w_o, v), rtol=1e-12)
+    weights = jnp.array([0.2, -1.0, 3.0])
+    for ours, theirs in zip(
+        *(jax.grad(lambda *of, f=f: weights @ f(*of), (0, 1))(w_o, v) for f in (margins, plain)),
+        strict=True,
+    ):
+        assert np.abs(theirs).max() > 0.1
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_closed_form_gradients_are_those_of_the_loss(double, seed):
     w, x, a, y = sample(seed)
     value, grads = GRADED(w, x, a, y)
     assert value > 0
-    matrices = (w.w_q[0], w.w_k[0], w.w_v[0], w.w_o[:, 0])
+    matrices = (w.w_q[0], w.w_k[0], w.w_v[0], w.w_o[0].T)
     closed = theory.gradients(*map(np.asarray, (*matrices, a, x, y)))
-    found = (grads.w_q[0], grads.w_k[0], grads.w_v[0], grads.w_o[:, 0])
+    found = (grads.w_q[0], grads.w_k[0], grads.w_v[0], grads.w_o[0].T)
     for ours, theirs in zip(closed, found, strict=True):
         assert np.abs(theirs).max() > 1e-3
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)

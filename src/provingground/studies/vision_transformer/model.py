@@ -151,7 +151,7 @@ class Weights(eqx.Module):
     w_q: Float[Array, "H d d"]
     w_k: Float[Array, "H d d"]
     w_v: Float[Array, "H d d"]
-    w_o: Float[Array, "m H d"]
+    w_o: Float[Array, "H d m"]
 
 
 def initial_weights(
@@ -172,7 +172,7 @@ def initial_weights(
         w_q=cfg.key_scale * eye + cfg.key_error * e_q,
         w_k=cfg.key_scale * eye + cfg.key_error * e_k,
         w_v=cfg.value_scale * u - cfg.skip * eye + cfg.value_error * e_v,
-        w_o=cfg.hidden_init_std * rest.reshape(cfg.width, h, d),
+        w_o=cfg.hidden_init_std * jnp.moveaxis(rest.reshape(cfg.width, h, d), 0, 2),
     )
 
 
@@ -205,9 +205,9 @@ def attend(
     return p, jnp.einsum("had,hld->lha", w.w_v, mean) + skip * x[:, None, :]
 
 
-def hidden(w_o: Float[Array, "m H d"], v: Float[Array, "*T H d"]) -> Float[Array, "*T m"]:
+def hidden(w_o: Float[Array, "H d m"], v: Float[Array, "*T H d"]) -> Float[Array, "*T m"]:
     r"""The hidden layer $\mathrm{Relu}(W_O v)$ of (2.1) at attended values."""
-    return jax.nn.relu(jnp.einsum("mha,...ha->...m", w_o, v))
+    return jax.nn.relu(jnp.einsum("ham,...ha->...m", w_o, v))
 
 
 def loss_of(cfg: Config, margin: Float[Array, "N"]) -> Float[Array, "N"]:
@@ -249,7 +249,7 @@ def by_class(
     places = places.reshape(2, cfg.classes, -1, cfg.tokens * len(patterns))
 
     def margins(
-        places: Float[Array, "C n LP"], w_o: Float[Array, "m H d"], v: Float[Array, "C P H d"]
+        places: Float[Array, "C n LP"], w_o: Float[Array, "H d m"], v: Float[Array, "C P H d"]
     ) -> Float[Array, "N"]:
         at = jnp.einsum("lmo,cjm->cljo", a, hidden(w_o, v))
         at = jax.vmap(lambda at: positions(cfg, at))(jnp.einsum("cljo,co->clj", at, y))

@@ -3,6 +3,7 @@
 Letters in shapes are those of `model.py`; N samples of L tokens are the rows and groups there.
 """
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -120,16 +121,23 @@ def by_token(
     r"""Samples as they are: (2.1) with its mean and softmax over the tokens that are kept.
 
     With $D_{li}=y^\top a_{(l)i}1[W_{O,i}V_l>0]$ the margin is the mean of $D_l^\top W_OV_l$, and
-    $D$ has no gradient: the product $D^\top W_O$ serves the margin and its gradient in $V$. Only
-    $W_OV$ and $D$ are as large as the hidden layer, $N\times L\times m$.
+    $D$ has no gradient: the product $D^\top W_O$ serves the margin and its gradient in $V$.
+    Nothing else is as large as the hidden layer, $N\times L\times m$: $W_OV$ is summed over
+    dimensions, term by term, where $D$ is written, and never stored.
     """
     n = keep.astype(float)
     weight, y = n / n.sum(axis=-1, keepdims=True), targets(cfg)[drawn.label]
 
-    def margins(w_o: Float[Array, "m H d"], v: Float[Array, "N L H d"]) -> Float[Array, "N"]:
-        active = jnp.einsum("mha,nlha->nlm", *jax.lax.stop_gradient((w_o, v))) > 0
+    def margins(w_o: Float[Array, "H d m"], v: Float[Array, "N L H d"]) -> Float[Array, "N"]:
+        of_neuron, of_token = jax.lax.stop_gradient((w_o, v))
+        terms = (
+            of_token[:, :, h, k, None] * of_neuron[None, None, h, k, :]
+            for h in range(cfg.heads)
+            for k in range(cfg.dim)
+        )
         readout = jnp.sum(y[:, None, None, :] * positions(cfg, a)[None], axis=-1)
-        slope = jnp.einsum("nlm,mha->nlha", jnp.where(active, readout, 0.0), w_o)
+        d = jnp.where(reduce(jnp.add, terms) > 0, readout, 0.0)
+        slope = jnp.einsum("nlm,ham->nlha", d, w_o)
         return jnp.sum(weight * jnp.sum(slope * v, axis=(2, 3)), axis=1)
 
     exists = jnp.arange(len(n), dtype=jnp.int32) < count
