@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,3 +49,12 @@ def test_streams_are_recorded():
         keys.stream(keys.seed_key("s", 0), "data")
     keys.stream(keys.seed_key("s", 0), "test")
     assert names == ["data"]
+
+
+def test_several_streams_are_the_streams_of_their_names():
+    key, names = keys.seed_key("study", 3), ("data/role", "test/role", "init")
+    with keys.recorded_streams() as known:
+        several = keys.streams(key, *names)
+    assert known == list(names)
+    one_by_one = jnp.stack([keys.stream(key, name) for name in names])
+    np.testing.assert_array_equal(jax.random.key_data(several), jax.random.key_data(one_by_one))

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 _recorded: ContextVar[list[str] | None] = ContextVar("recorded", default=None)
@@ -23,11 +24,22 @@ def seed_key(study: str, seed: int | Int[Array, ""]) -> Key[Array, ""]:
     return jax.random.fold_in(jax.random.key(zlib.crc32(study.encode()), impl="threefry2x32"), seed)
 
 
+def _number(name: str) -> np.uint32:
+    return np.uint32(zlib.crc32(name.encode()))
+
+
 def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
     """The key of the stream `name`. Ask once for each name: the same name gives equal numbers."""
     if (names := _recorded.get()) is not None:
         names.append(name)
-    return jax.random.fold_in(key, zlib.crc32(name.encode()))
+    return jax.random.fold_in(key, _number(name))
+
+
+def streams(key: Key[Array, ""], *names: str) -> Key[Array, "name"]:
+    """The keys of several streams, for what is drawn in one go from each of them."""
+    if (known := _recorded.get()) is not None:
+        known.extend(names)
+    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.array(list(map(_number, names))))
 
 
 @contextmanager

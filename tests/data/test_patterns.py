@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provingground.data.patterns import noisy, orthonormal, permutations, tally
+from provingground.data.patterns import noisy, order, orthonormal, permutations, ranks, tally
 from provingground.errors import InputError
 from provingground.keys import seed_key
 
@@ -46,6 +46,14 @@ def test_every_sample_is_a_permutation_and_more_samples_change_nothing(samples, 
     order = np.asarray(permutations(key(), samples, tokens))
     np.testing.assert_array_equal(np.sort(order), np.tile(np.arange(tokens), (samples, 1)))
     np.testing.assert_array_equal(order, permutations(key(), samples + 3, tokens)[:samples])
+
+
+@given(st.lists(st.lists(st.integers(-2, 2), min_size=5, max_size=5), min_size=1, max_size=3))
+def test_ranks_and_order_are_those_of_a_stable_sort(values):
+    values = np.array(values, float)
+    sorted_by = np.argsort(values, axis=-1, kind="stable")
+    np.testing.assert_array_equal(order(jnp.asarray(values)), sorted_by)
+    np.testing.assert_array_equal(ranks(jnp.asarray(values)), np.argsort(sorted_by, axis=-1))
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=12))

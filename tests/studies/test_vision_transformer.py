@@ -21,6 +21,7 @@ from provingground.studies.vision_transformer.model import (
     RELEVANT,
     Config,
     Weights,
+    attend,
     frames,
     hidden,
     initial_weights,
@@ -28,11 +29,15 @@ from provingground.studies.vision_transformer.model import (
     loss_of,
     output_weights,
     pattern_rows,
+    positions,
     simulate,
     targets,
 )
 from provingground.studies.vision_transformer.tokens import (
+    Drawn,
+    Streams,
     Tokens,
+    by_token,
     draw_tokens,
     kept,
     received,
@@ -53,15 +58,21 @@ def jit(function):
 
 
 PATTERNS, TOKENS = jit(simulate), jit(simulate_tokens)
-HIDDEN = jit(hidden)
 KEPT = jit(kept)
 UNIT = jnp.eye(5, 10)  # as patterns
 
 
 @jit
+def attended(w, x, n):
+    """Attention and hidden layer of a sample."""
+    p, v = attend(w, x, n)
+    return p, hidden(w.w_o, v)
+
+
+@jit
 def drawn_tokens(cfg, key):
     """Thirty samples of these patterns."""
-    return draw_tokens(cfg, key, "data", 30, UNIT)
+    return draw_tokens(cfg, Streams(*jax.random.split(key, 3)), 30, UNIT)
 
 
 @jit
@@ -234,8 +245,9 @@ def test_output_weights_are_signs_over_the_root_of_the_width():
     own = output_weights(Config(width=16, tokens=4, classes=4, n_patterns=6), key())
     assert own.shape == (4, 16, 2)
     np.testing.assert_allclose(jnp.abs(own), 0.25)
-    shared = output_weights(Config(width=16, tokens=4, shared=1.0), key())
-    np.testing.assert_array_equal(shared, jnp.broadcast_to(shared[:1], shared.shape))
+    np.testing.assert_array_equal(positions(Config(), own), own)
+    shared = positions(Config(shared=1.0), own)
+    np.testing.assert_array_equal(shared, jnp.broadcast_to(own[:1], own.shape))
     assert (own[0] != own[1]).any()
 
 
@@ -277,8 +289,8 @@ def test_removed_tokens_do_not_count(double):
     w, x, _, _ = sample(3)
     n = jnp.array([1.0, 0.0, 1.0, 1.0, 0.0])
     some = np.array([0, 2, 3])
-    p, z = HIDDEN(w, x[0], n)
-    p_less, z_less = HIDDEN(w, x[0][some], jnp.ones(3))
+    p, z = attended(w, x[0], n)
+    p_less, z_less = attended(w, x[0][some], jnp.ones(3))
     np.testing.assert_allclose(z[some], z_less, rtol=1e-9)
     np.testing.assert_allclose(p[:, some][:, :, some], p_less, rtol=1e-9)
     assert float(p[:, :, 1].max()) == 0
@@ -302,12 +314,12 @@ def sample(seed, n=3, tokens=5, d=4, m=6):
     def draw(*shape):
         return jnp.asarray(rng.normal(size=shape))
 
-    w = Weights(draw(1, d, d), draw(1, d, d), draw(1, d, d), draw(m, 1, d))
+    w = Weights(draw(1, d, d), draw(1, d, d), draw(1, d, d), draw(1, d, m))
     return w, draw(n, tokens, d), jnp.sign(draw(tokens, m)) / m**0.5, jnp.sign(draw(n))
 
 
 def mean_loss(w, x, a, y):
-    z = jax.vmap(lambda x: hidden(w, x, jnp.ones(len(x)))[1])(x)
+    z = jax.vmap(lambda x: hidden(w.w_o, attend(w, x, jnp.ones(len(x)))[1]))(x)
     f = jnp.einsum("nlm,lm->n", z, a) / x.shape[1]
     return loss_of(Config(), y * f).mean()
 
@@ -315,14 +327,40 @@ def mean_loss(w, x, a, y):
 GRADED = jit(jax.value_and_grad(mean_loss))
 
 
+@pytest.mark.parametrize("changes", [{}, {"classes": 4, "n_patterns": 6, "heads": 2}], ids=str)
+def test_margins_of_tokens_are_those_of_the_relu_with_its_gradient(double, changes):
+    cfg = Tokens(dim=4, tokens=5, width=6, **changes)
+    draw = np.random.default_rng(1).normal
+    w_o, v = jnp.asarray(draw(size=(cfg.heads, 4, 6))), jnp.asarray(draw(size=(3, 5, cfg.heads, 4)))
+    label = jnp.array([0, 1, 1])
+    a, y = jnp.asarray(draw(size=(5, 6, targets(cfg).shape[1]))), targets(cfg)[label]
+    keep = jnp.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 0]], bool)
+    nothing = jnp.zeros((3, 5), jnp.int32)
+    drawn = Drawn(jnp.zeros((3, 5, 4)), label, nothing, nothing, jnp.zeros((3, 5)))
+    margins = by_token(cfg, drawn, keep, 3, a).margins
+
+    def plain(w_o, v):
+        of_token = jnp.einsum("nlm,lmo,no->nl", hidden(w_o, v), a, y)
+        return jnp.mean(of_token, axis=1, where=keep)
+
+    np.testing.assert_allclose(margins(w_o, v), plain(w_o, v), rtol=1e-12)
+    weights = jnp.array([0.2, -1.0, 3.0])
+    for ours, theirs in zip(
+        *(jax.grad(lambda *of, f=f: weights @ f(*of), (0, 1))(w_o, v) for f in (margins, plain)),
+        strict=True,
+    ):
+        assert np.abs(theirs).max() > 0.1
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_closed_form_gradients_are_those_of_the_loss(double, seed):
     w, x, a, y = sample(seed)
     value, grads = GRADED(w, x, a, y)
     assert value > 0
-    matrices = (w.w_q[0], w.w_k[0], w.w_v[0], w.w_o[:, 0])
+    matrices = (w.w_q[0], w.w_k[0], w.w_v[0], w.w_o[0].T)
     closed = theory.gradients(*map(np.asarray, (*matrices, a, x, y)))
-    found = (grads.w_q[0], grads.w_k[0], grads.w_v[0], grads.w_o[:, 0])
+    found = (grads.w_q[0], grads.w_k[0], grads.w_v[0], grads.w_o[0].T)
     for ours, theirs in zip(closed, found, strict=True):
         assert np.abs(theirs).max() > 1e-3
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
@@ -333,8 +371,8 @@ def test_the_order_of_tokens_does_not_matter(order, seed):
     """With a shared read-out F is invariant; hidden layers move with their tokens."""
     w, x, _, _ = sample(seed)
     order = np.array(order)
-    p, z = HIDDEN(w, x[0], jnp.ones(5))
-    p_moved, z_moved = HIDDEN(w, x[0][order], jnp.ones(5))
+    p, z = attended(w, x[0], jnp.ones(5))
+    p_moved, z_moved = attended(w, x[0][order], jnp.ones(5))
     np.testing.assert_allclose(z_moved, z[order], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(p_moved, p[:, order][:, :, order], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(z_moved.sum(axis=0), z.sum(axis=0), rtol=1e-4, atol=1e-5)
@@ -344,9 +382,9 @@ def test_the_order_of_tokens_does_not_matter(order, seed):
 def test_a_row_that_occurs_n_times_is_n_rows(n, seed):
     w, x, _, _ = sample(seed)
     counts = jnp.array([1.0, float(n), 1.0, 1.0, 1.0])
-    p, z = HIDDEN(w, x[0], counts)
+    p, z = attended(w, x[0], counts)
     rows = np.array([0, *[1] * n, 2, 3, 4])
-    p_all, z_all = HIDDEN(w, x[0][rows], jnp.ones(len(rows)))
+    p_all, z_all = attended(w, x[0][rows], jnp.ones(len(rows)))
     np.testing.assert_allclose(z_all[0], z[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(p_all[0, 0, 1 : 1 + n].sum(), p[0, 0, 1], rtol=1e-4)
 

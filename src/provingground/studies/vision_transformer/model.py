@@ -7,6 +7,7 @@ B = C), which is the same network and very much smaller, as long as tokens have 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.data.patterns import orthonormal, permutations, tally
 from provingground.errors import InputError
-from provingground.keys import normal, signs, stream, uniform
+from provingground.keys import normal, signs, stream, streams, uniform
 from provingground.study import config, par, probe, size
 from provingground.train import descend, log_steps
 
@@ -150,7 +151,7 @@ class Weights(eqx.Module):
     w_q: Float[Array, "H d d"]
     w_k: Float[Array, "H d d"]
     w_v: Float[Array, "H d d"]
-    w_o: Float[Array, "m H d"]
+    w_o: Float[Array, "H d m"]
 
 
 def initial_weights(
@@ -171,30 +172,42 @@ def initial_weights(
         w_q=cfg.key_scale * eye + cfg.key_error * e_q,
         w_k=cfg.key_scale * eye + cfg.key_error * e_k,
         w_v=cfg.value_scale * u - cfg.skip * eye + cfg.value_error * e_v,
-        w_o=cfg.hidden_init_std * rest.reshape(cfg.width, h, d),
+        w_o=cfg.hidden_init_std * jnp.moveaxis(rest.reshape(cfg.width, h, d), 0, 2),
     )
 
 
 def output_weights(cfg: Config, key: Key[Array, ""]) -> Float[Array, "L m o"]:
-    r"""$a_{(l)}$: entries $\pm 1/\sqrt m$, never trained; all positions as the first if shared."""
+    r"""$a_{(l)}$: entries $\pm 1/\sqrt m$, never trained."""
     shape = (cfg.tokens, cfg.width, 1 if cfg.classes == 2 else 2)
-    a = signs(stream(key, "init/readout"), shape) / cfg.width**0.5
-    return (1 - cfg.shared) * a + cfg.shared * a[:1]
+    return signs(stream(key, "init/readout"), shape) / cfg.width**0.5
 
 
-def hidden(
+def positions(cfg: Config, of_each: Float[Array, "L *rest"]) -> Float[Array, "L *rest"]:
+    """What is linear in the read-outs of all positions; that of the first if they share one."""
+    return (1 - cfg.shared) * of_each + cfg.shared * of_each[:1]
+
+
+def attend(
     w: Weights, x: Float[Array, "T d"], n: Float[Array, "T"], skip: Any = 0.0
-) -> tuple[Float[Array, "H T T"], Float[Array, "T m"]]:
-    r"""Attention and hidden layer of rows $x$ that occur $n$ times each, inside (2.1).
+) -> tuple[Float[Array, "H T T"], Float[Array, "T H d"]]:
+    r"""Attention and attended values of rows $x$ that occur $n$ times each, inside (2.1).
 
-    $\mathrm{Relu}\big(W_O (W_V X\,\mathrm{softmax}(X^\top W_K^\top W_Q x_l) + s\,x_l)\big)$. A row
-    that occurs $n$ times counts as $\log n$ in its score, so $n = 0$ leaves it out.
+    $W_V X\,\mathrm{softmax}(X^\top W_K^\top W_Q x_l) + s\,x_l$. A row that occurs $n$ times counts
+    as $\log n$ in its score, so $n = 0$ leaves it out. The matrices stay outside of the products
+    of rows with rows, which halves the work of the gradient.
     """
-    k, q, v = (jnp.einsum("hkd,td->htk", m, x) for m in (w.w_k, w.w_q, w.w_v))
-    scores = jnp.einsum("hlk,hsk->hls", q, k)
-    p = jax.nn.softmax(scores + jnp.log(n)[None, None, :], axis=-1)
-    attended = jnp.einsum("hls,hsa->lha", p, v) + skip * x[:, None, :]
-    return p, jax.nn.relu(jnp.einsum("mha,lha->lm", w.w_o, attended))
+    matrix = jnp.einsum("hke,hkd->hed", w.w_k, w.w_q)
+    scores = jnp.einsum("hle,se->hls", jnp.einsum("hed,ld->hle", matrix, x), x)
+    scores += jnp.log(n)[None, None, :]
+    e = jnp.exp(scores - jnp.max(jax.lax.stop_gradient(scores), axis=-1, keepdims=True))
+    p = e / jnp.sum(e, axis=-1, keepdims=True)
+    mean = jnp.einsum("hls,sd->hld", p, x)
+    return p, jnp.einsum("had,hld->lha", w.w_v, mean) + skip * x[:, None, :]
+
+
+def hidden(w_o: Float[Array, "H d m"], v: Float[Array, "*T H d"]) -> Float[Array, "*T m"]:
+    r"""The hidden layer $\mathrm{Relu}(W_O v)$ of (2.1) at attended values."""
+    return jax.nn.relu(jnp.einsum("ham,...ha->...m", w_o, v))
 
 
 def loss_of(cfg: Config, margin: Float[Array, "N"]) -> Float[Array, "N"]:
@@ -213,46 +226,50 @@ class Samples(NamedTuple):
     role: Int[Array, "B T"]
     share: Float[Array, "B"]  # of all samples
     exists: Bool[Array, "N"]
-    margins: Callable[[Float[Array, "B T m"]], Float[Array, "N"]]  # y F, from the hidden layer
+    margins: Callable[[Array, Float[Array, "B T H d"]], Float[Array, "N"]]  # y F, from W_O and v
 
 
 def by_class(
-    cfg: Config,
-    key: Key[Array, ""],
-    count: Any,
-    rows: int,
-    patterns: Float[Array, "P d"],
-    a: Float[Array, "L m o"],
-) -> Samples:
+    cfg: Config, key: Key[Array, ""], patterns: Float[Array, "P d"], a: Float[Array, "L m o"]
+) -> tuple[Samples, Samples]:
     r"""The pattern reduction: without noise, samples of a class differ in their positions alone.
 
     With $z_{cj}$ the hidden layer at pattern $j$ in class $c$, $F = \frac1L\sum_l a_{(l)}^\top
     z_{c,j(l)}$: one product of $a$ with all $z$, then a sum over the places of every sample.
+    Returns the training samples and those for the test.
     """
     y, label = targets(cfg), jnp.arange(cfg.classes, dtype=jnp.int32)
-    rank = permutations(key, rows, cfg.tokens).reshape(-1, cfg.classes, cfg.tokens)
+    sizes = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
+    draw = jax.vmap(lambda k: permutations(k, max(sizes), cfg.tokens))
+    rank = draw(streams(key, "data/role", "test/role"))
+    rank = rank.reshape(2, -1, cfg.classes, cfg.tokens)
     of_class = jax.vmap(lambda r, c: kinds(cfg, r, c)[1], in_axes=(0, None))
-    pattern = jax.vmap(of_class, in_axes=(1, 0))(rank, label)
+    pattern = jax.vmap(jax.vmap(of_class, in_axes=(1, 0)), in_axes=(0, None))(rank, label)
     places = jax.nn.one_hot(pattern, len(patterns), dtype=float) / cfg.tokens
-    places = places.reshape(cfg.classes, -1, cfg.tokens * len(patterns))
+    places = places.reshape(2, cfg.classes, -1, cfg.tokens * len(patterns))
 
-    def margins(z: Float[Array, "C P m"]) -> Float[Array, "N"]:
-        at = jnp.einsum("cljo,co->clj", jnp.einsum("lmo,cjm->cljo", a, z), y)
+    def margins(
+        places: Float[Array, "C n LP"], w_o: Float[Array, "H d m"], v: Float[Array, "C P H d"]
+    ) -> Float[Array, "N"]:
+        at = jnp.einsum("lmo,cjm->cljo", a, hidden(w_o, v))
+        at = jax.vmap(lambda at: positions(cfg, at))(jnp.einsum("cljo,co->clj", at, y))
         return jnp.einsum("cnx,cx->nc", places, at.reshape(cfg.classes, -1)).reshape(-1)
 
     each = jnp.arange(cfg.tokens, dtype=jnp.int32)
     n = jax.vmap(lambda c: tally(kinds(cfg, each, c)[1], len(patterns)))(label)
     kind = (jnp.arange(len(patterns), dtype=jnp.int32) // cfg.variants)[None, :]
     role = jnp.where(kind >= cfg.classes, IRRELEVANT, CONFUSION)
-    exists = jnp.arange(rows, dtype=jnp.int32) < count
-    return Samples(
-        x=jnp.broadcast_to(patterns, (cfg.classes, *patterns.shape)),
-        n=n,
-        role=jnp.where(kind == label[:, None], RELEVANT, role),
-        share=share_of(exists).reshape(-1, cfg.classes).sum(axis=0),
-        exists=exists,
-        margins=margins,
-    )
+    role = jnp.where(kind == label[:, None], RELEVANT, role)
+    x = jnp.broadcast_to(patterns, (cfg.classes, *patterns.shape))
+
+    def samples(places: Float[Array, "C n LP"], rows: int, count: Any) -> Samples:
+        exists = jnp.arange(rows, dtype=jnp.int32) < count
+        share = share_of(exists).reshape(-1, cfg.classes).sum(axis=0)
+        some = places[:, : rows // cfg.classes]
+        return Samples(x, n, role, share, exists, partial(margins, some))
+
+    train, test = map(samples, places, sizes, (cfg.samples, sizes[1]))
+    return train, test
 
 
 def share_of(exists: Bool[Array, "N"]) -> Float[Array, "N"]:
@@ -263,12 +280,14 @@ def share_of(exists: Bool[Array, "N"]) -> Float[Array, "N"]:
 # --------------------------------------------------------------------------- training
 
 
-def layer(cfg: Config, w: Weights, s: Samples) -> tuple[Float[Array, "B H T T"], Array]:
-    return jax.vmap(lambda x, n: hidden(w, x, n, cfg.skip))(s.x, s.n)
+def attended(
+    cfg: Config, w: Weights, s: Samples
+) -> tuple[Float[Array, "B H T T"], Float[Array, "B T H d"]]:
+    return jax.vmap(lambda x, n: attend(w, x, n, cfg.skip))(s.x, s.n)
 
 
 def mean_loss(cfg: Config, w: Weights, s: Samples, weight: Float[Array, "N"]) -> Float[Array, ""]:
-    return jnp.sum(weight * loss_of(cfg, s.margins(layer(cfg, w, s)[1])))
+    return jnp.sum(weight * loss_of(cfg, s.margins(w.w_o, attended(cfg, w, s)[1])))
 
 
 def train(cfg: Config, key: Key[Array, ""], start: Weights, s: Samples, **probing: Any) -> Any:
@@ -306,9 +325,9 @@ def measure(
     test: Samples,
 ) -> dict[str, Array]:
     """The probes of one step."""
-    p, z = layer(cfg, w, s)
-    z_0 = layer(cfg, start, s)[1]
-    margin, unseen = s.margins(z), test.margins(layer(cfg, w, test)[1])
+    p, v = attended(cfg, w, s)
+    z, z_0 = hidden(w.w_o, v), hidden(start.w_o, attended(cfg, start, s)[1])
+    margin, unseen = s.margins(w.w_o, v), test.margins(w.w_o, attended(cfg, w, test)[1])
     on_relevant = jnp.einsum("bhls,bs->bl", p, (s.role == RELEVANT).astype(float)) / cfg.heads
 
     def over(weights: Float[Array, "*at"], values: Float[Array, "*at"]) -> Float[Array, ""]:
@@ -364,7 +383,4 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     basis, *u = frames(cfg, key)
     centres, patterns = pattern_rows(cfg, basis)
     start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
-    n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
-    data, test = stream(key, "data/role"), stream(key, "test/role")
-    s = by_class(cfg, data, cfg.samples, n, patterns, a)
-    return report(cfg, key, start, patterns, s, by_class(cfg, test, n_test, n_test, patterns, a))
+    return report(cfg, key, start, patterns, *by_class(cfg, key, patterns, a))

@@ -3,14 +3,15 @@
 Letters in shapes are those of `model.py`; N samples of L tokens are the rows and groups there.
 """
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from provingground.data.patterns import noisy, permutations, tally
-from provingground.keys import stream, uniform
+from provingground.data.patterns import noisy, permutations, ranks, tally
+from provingground.keys import stream, streams, uniform
 from provingground.study import config, par, size
 
 from .model import (
@@ -21,12 +22,13 @@ from .model import (
     Probes,
     Samples,
     Weights,
+    attend,
     frames,
-    hidden,
     initial_weights,
     kinds,
     output_weights,
     pattern_rows,
+    positions,
     report,
     rows_of,
     share_of,
@@ -64,15 +66,22 @@ class Drawn(NamedTuple):
     noise_norm: Float[Array, "N L"]
 
 
-def draw_tokens(
-    cfg: Tokens, key: Key[Array, ""], name: str, rows: int, patterns: Float[Array, "P d"]
-) -> Drawn:
+class Streams(NamedTuple):
+    """What samples are drawn from."""
+
+    role: Key[Array, ""]
+    noisy: Key[Array, ""]
+    noise: Key[Array, ""]
+
+
+def draw_tokens(cfg: Tokens, lots: Streams, rows: int, patterns: Float[Array, "P d"]) -> Drawn:
     """Samples with noise. With `dist="iid"` roles are independent and the label is their vote."""
     label = jnp.arange(rows, dtype=jnp.int32) % cfg.classes
-    u = uniform(stream(key, f"{name}/role"), (rows, cfg.tokens))
-    rank = jnp.argsort(u, axis=-1).astype(jnp.int32)  # that of `permutations`
     if cfg.dist == "iid":
+        u = uniform(lots.role, (rows, cfg.tokens))
         rank = jnp.floor(u * cfg.tokens).astype(jnp.int32)
+    else:
+        rank = permutations(lots.role, rows, cfg.tokens)
     role, pattern = jax.vmap(lambda r, c: kinds(cfg, r, c))(rank, label)
     if cfg.dist == "iid":
         kind = pattern // cfg.variants
@@ -81,16 +90,16 @@ def draw_tokens(
         label = jnp.argmax(votes + 0.5 * meant, axis=-1).astype(jnp.int32)  # ties stay as meant
         role = jnp.where(kind >= cfg.classes, IRRELEVANT, CONFUSION)
         role = jnp.where(kind == label[:, None], RELEVANT, role)
-    order = permutations(stream(key, f"{name}/noisy"), rows, cfg.tokens)
-    large = order < jnp.round(cfg.noisy_share * cfg.tokens).astype(jnp.int32)
+    place = permutations(lots.noisy, rows, cfg.tokens)
+    large = place < jnp.round(cfg.noisy_share * cfg.tokens).astype(jnp.int32)
     noise = jnp.where(large, cfg.noise_big, cfg.noise)
-    x, noise_norm = noisy(stream(key, f"{name}/noise"), patterns, pattern, noise)
+    x, noise_norm = noisy(lots.noise, patterns, pattern, noise)
     return Drawn(x, label, role, pattern, noise_norm)
 
 
 def received(w: Weights, x: Float[Array, "L d"]) -> Float[Array, "L"]:
     """Attention that each token receives, summed over queries, averaged over heads."""
-    return hidden(w, x, jnp.ones(len(x)))[0].sum(axis=1).mean(axis=0)
+    return attend(w, x, jnp.ones(len(x)))[0].sum(axis=1).mean(axis=0)
 
 
 def kept(
@@ -103,20 +112,33 @@ def kept(
     removal = uniform(key, drawn.role.shape)
     removal += cfg.by_role * (drawn.role == IRRELEVANT).astype(float)
     removal += cfg.by_noise * drawn.noise_norm - cfg.by_attention * attention
-    rank = jnp.argsort(jnp.argsort(removal, axis=-1), axis=-1)
-    return rank < cfg.tokens - jnp.round(cfg.sparsity * cfg.tokens).astype(rank.dtype)
+    return ranks(removal) < cfg.tokens - jnp.round(cfg.sparsity * cfg.tokens).astype(jnp.int32)
 
 
 def by_token(
     cfg: Tokens, drawn: Drawn, keep: Bool[Array, "N L"], count: Any, a: Float[Array, "L m o"]
 ) -> Samples:
-    """Samples as they are: (2.1) with its mean and softmax over the tokens that are kept."""
+    r"""Samples as they are: (2.1) with its mean and softmax over the tokens that are kept.
+
+    With $D_{li}=y^\top a_{(l)i}1[W_{O,i}V_l>0]$ the margin is the mean of $D_l^\top W_OV_l$, and
+    $D$ has no gradient: the product $D^\top W_O$ serves the margin and its gradient in $V$.
+    Nothing else is as large as the hidden layer, $N\times L\times m$: $W_OV$ is summed over
+    dimensions, term by term, where $D$ is written, and never stored.
+    """
     n = keep.astype(float)
     weight, y = n / n.sum(axis=-1, keepdims=True), targets(cfg)[drawn.label]
 
-    def margins(z: Float[Array, "N L m"]) -> Float[Array, "N"]:
-        at = jnp.einsum("nlm,lmo->nlo", z, a)
-        return jnp.einsum("nl,nlo,no->n", weight, at, y)
+    def margins(w_o: Float[Array, "H d m"], v: Float[Array, "N L H d"]) -> Float[Array, "N"]:
+        of_neuron, of_token = jax.lax.stop_gradient((w_o, v))
+        terms = (
+            of_token[:, :, h, k, None] * of_neuron[None, None, h, k, :]
+            for h in range(cfg.heads)
+            for k in range(cfg.dim)
+        )
+        readout = jnp.sum(y[:, None, None, :] * positions(cfg, a)[None], axis=-1)
+        d = jnp.where(reduce(jnp.add, terms) > 0, readout, 0.0)
+        slope = jnp.einsum("nlm,ham->nlha", d, w_o)
+        return jnp.sum(weight * jnp.sum(slope * v, axis=(2, 3)), axis=1)
 
     exists = jnp.arange(len(n), dtype=jnp.int32) < count
     return Samples(drawn.x, n, drawn.role, share_of(exists), exists, margins)
@@ -130,19 +152,21 @@ def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
     basis, *u = frames(cfg, key)
     centres, patterns = pattern_rows(cfg, basis)
     start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
-    n, n_test = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
-    drawn = [
-        draw_tokens(cfg, key, name, rows, patterns)
-        for name, rows in (("data", n), ("test", n_test))
-    ]
+    names = "data", "test"
+    sizes = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
+    lots = Streams(*(streams(key, *(f"{n}/{of}" for n in names)) for of in Streams._fields))
+    drawn = jax.vmap(lambda lots: draw_tokens(cfg, lots, max(sizes), patterns))(lots)
+
+    def samples(which: int, keep: Bool[Array, "two N L"], count: Any) -> Samples:
+        data, keep = jax.tree.map(lambda x: x[which, : sizes[which]], (drawn, keep))
+        return by_token(cfg, data, keep, count, a)
+
     guide = start
     if cfg.scout:
-        everything = jnp.ones(drawn[0].role.shape, bool)
-        s = by_token(cfg, drawn[0], everything, cfg.samples, a)
+        s = samples(0, jnp.ones(drawn.role.shape, bool), cfg.samples)
         guide = train(cfg, stream(key, "scout"), start, s, steps=cfg.scout).last
-    views = []
-    for data, count, name in zip(drawn, (cfg.samples, n_test), ("data", "test"), strict=True):
-        attention = jax.vmap(received, in_axes=(None, 0))(guide, data.x)
-        keep = kept(cfg, stream(key, f"keep/{name}"), data, attention)
-        views.append(by_token(cfg, data, keep, count, a))
-    return report(cfg, key, start, patterns, *views)
+    attention = jax.vmap(jax.vmap(lambda x: received(guide, x)))(drawn.x)
+    lots = streams(key, "keep/data", "keep/test")
+    keep = jax.vmap(lambda k, *of: kept(cfg, k, *of))(lots, drawn, attention)
+    s, test = samples(0, keep, cfg.samples), samples(1, keep, sizes[1])
+    return report(cfg, key, start, patterns, s, test)
