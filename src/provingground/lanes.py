@@ -232,7 +232,7 @@ class Batch(NamedTuple):
         consts, held = [], []
         for x, has in zip(self.consts, self.held, strict=True):
             if has[-1] or (has.any() and len(lanes) < len(self.lanes)):
-                x = x[tuple(i for i, one in zip(index, has, strict=True) if one)]
+                x = _taken(x, tuple(i for i, one in zip(index, has, strict=True) if one))
                 has = np.ones(len(lanes), bool)
             consts.append(x)
             held.append(has[: len(lanes)])
@@ -269,6 +269,14 @@ def look(loop: Loop, lane: Lane, before: Int[Array, ""], seen: Any) -> Any:
     return _where(lane.t > before, loop.probe(lane.state), seen)
 
 
+# Places of lanes are in bounds, and none occurs twice: nothing need be computed to make sure.
+_SOUND: Any = dict(unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def _taken(x: Array, index: tuple[Int[Array, "..."], ...]) -> Array:
+    return x.at[index].get(**_SOUND | {"unique_indices": False})  # what lanes share, they all take
+
+
 def _where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), new, old)
 
@@ -301,8 +309,8 @@ def repacked(
         else:
             first = order[:, :width].reshape(*batch.lanes[:-1], width)
             index = (*jnp.indices(first.shape)[:-1], first)
-        some = steps(fewer, batch.take(index), jax.tree.map(lambda x: x[index], lane))
-        return jax.tree.map(lambda x, y: x.at[index].set(y, unique_indices=True), lane, some)
+        some = steps(fewer, batch.take(index), jax.tree.map(lambda x: _taken(x, index), lane))
+        return jax.tree.map(lambda x, y: x.at[index].set(y, **_SOUND), lane, some)
 
     whole = lambda order, lane: steps(ladder[1], batch, lane)  # noqa: E731
     segments = [whole, *(partial(packed, *pair) for pair in pairwise([*ladder[1:], 0]))]
