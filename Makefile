@@ -1,5 +1,6 @@
-# Two commands: `make prove` checks the headline claim of every study and writes a report,
-# `make test` runs the tests. Both set up what they need in .venv.
+# Two commands: `make prove` checks the headline claims of every study and writes a report,
+# `make test` runs the tests. `make check` judges all quick claims and runs the long tests. All set
+# up what they need in .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,10 +14,13 @@ prove: $(READY)
 	$(BIN)/proving report --headline --out report.html; exit $$verdict
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --dist worksteal $(TESTS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not claims and not slow and not records" $(TESTS)
 
+# From scratch, in a store of its own; in $PROVING_TEST_STORE where that is set.
 check: $(READY)
-	$(BIN)/proving check
+	own=$$(mktemp -d); store="$${PROVING_TEST_STORE:-$$own}"; trap 'rm -rf "$$own"' EXIT; \
+	PROVING_STORE="$$store" $(BIN)/proving check && \
+	PROVING_TEST_STORE="$$store" $(BIN)/pytest -n 2 --dist worksteal -m "claims or slow or records"
 
 lint: $(READY)
 	$(BIN)/ruff check .

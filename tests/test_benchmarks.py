@@ -54,6 +54,7 @@ def close(found, wanted, within=1e-4):
 # Each reference is the network as its paper writes it, one training, in float64.
 
 
+@pytest.mark.slow
 def test_phase_diagram_as_written():
     cfg, given, found = first(PHASE)
     w_q, w_k, w_v = (cfg.init_scale * given[n] for n in ("w_q", "w_k", "w_v"))
@@ -84,6 +85,7 @@ def test_phase_diagram_as_written():
     close(found, {"test_loss": forward(*data(given["test"]))[-1], "stopped_at": steps})
 
 
+@pytest.mark.slow
 def test_tiny_networks_token_by_token():
     cfg, given, found = first(TINY)
     d, m, tokens = cfg.dim, cfg.patterns, cfg.tokens
@@ -133,6 +135,7 @@ def test_tiny_networks_token_by_token():
     close(found, wanted)
 
 
+@pytest.mark.slow
 def test_mixture_recovery_one_initialisation_at_a_time():
     cfg, given, found = first(MIXTURE)
     x = given["noise"] + cfg.mean * given["group"][:, None]
@@ -174,6 +177,7 @@ def test_online_sgd_with_a_positional_code():
     close(found, wanted)
 
 
+@pytest.mark.slow
 def test_who_draws_does_not_change_the_numbers():
     shared, own = ONLINE.ours("tiny"), ONLINE.ours("tiny", draws="own")
     fixed = ONLINE.ours("tiny", draws="fixed")
@@ -181,6 +185,7 @@ def test_who_draws_does_not_change_the_numbers():
     assert deviation(shared.leak.values, fixed.leak.values) > 1e-5
 
 
+@pytest.mark.slow
 def test_early_stopping_stops_where_a_plain_loop_does():
     cfg, given, found = first(EARLY)
 

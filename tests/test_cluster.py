@@ -93,6 +93,7 @@ def test_workers_give_what_one_process_gives(workers, store, alone, watched):
     assert list((store.path / "locks").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_workers_give_what_one_process_gives_for_a_paper(workers, store, tmp_path):
     ds = run("benign_overfitting/fig1a", store, workers, **BENIGN)
     assert ds.identical(run("benign_overfitting/fig1a", tmp_path / "alone", **BENIGN))
@@ -121,6 +122,7 @@ def test_a_second_run_over_workers_computes_nothing(workers, store, alone, watch
     assert watched == []
 
 
+@pytest.mark.slow
 def test_a_refined_sweep_over_workers_is_that_of_one_process(workers, store, tmp_path):
     settings: dict[str, Any] = dict(BENIGN, snr=[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
     ds = run("benign_overfitting/boundary", store, workers, **settings)
@@ -372,6 +374,7 @@ def test_without_dask_it_says_what_to_install(proving, monkeypatch, options):
     assert "pip install 'provingground[cluster]'" in told
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_workers(proving, store):
     code, told = proving("--workers", "1")
     assert code == 0, told

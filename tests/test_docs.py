@@ -69,6 +69,7 @@ def test_pictures_are_small() -> None:
         assert picture.stat().st_size < 300_000, picture.name
 
 
+@pytest.mark.slow
 def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
     def proving(*words: str) -> str:
         command = [sys.executable, "-m", "provingground.cli", *words]

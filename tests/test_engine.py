@@ -316,6 +316,7 @@ for name, noise, seeds in (("points", [0.1 * n for n in range(1, 7)], 3), ("seed
 """
 
 
+@pytest.mark.slow
 def test_several_devices_give_what_one_gives(tmp_path):
     command = [sys.executable, "-c", ON_FOUR, str(tmp_path)]
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}

@@ -398,6 +398,7 @@ COVERED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 8, 16])
 @pytest.mark.parametrize("name", COVERED)
 def test_coverage(name, seeds):
@@ -407,6 +408,7 @@ def test_coverage(name, seeds):
     assert (covered <= 0.995).all(), covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 8, 16])
 def test_coverage_of_a_phase_boundary(seeds):
     """250 repetitions: sd 0.014."""
@@ -416,6 +418,7 @@ def test_coverage_of_a_phase_boundary(seeds):
     assert (covered >= 0.90).all(), covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 8])
 def test_coverage_of_a_logistic_threshold_of_successes(seeds):
     """Each cell is one success or failure. 100 repetitions: sd 0.022, 0.95 - 4 sd = 0.86."""
@@ -445,6 +448,7 @@ def test_coverage_of_a_rank_correlation_with_near_ties(seeds, scale):
     assert covered >= 0.94
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 16])
 @pytest.mark.parametrize("deviation", [[0] * 6, [0.5] * 6, [0, 0, 0, 0, 0, -0.5]])
 def test_coverage_of_extremes_is_at_least_the_level(deviation, seeds):
@@ -460,6 +464,7 @@ def test_coverage_of_extremes_is_at_least_the_level(deviation, seeds):
     assert (covered >= 0.915).all(), covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [4, 8, 16])
 @pytest.mark.parametrize("alike", [0.02, 0.7, 0.98])
 def test_coverage_of_a_share_of_correlated_cells(alike, seeds):

@@ -222,6 +222,7 @@ for command in ("check my_study", "list", "report"):
 """
 
 
+@pytest.mark.slow
 def test_a_new_study_works_at_once(tmp_path):
     path = scaffold("my_study", tmp_path)
     command = [sys.executable, "-c", COMMANDS, str(path)]

@@ -19,6 +19,7 @@ def test_a_store_that_cannot_be_made_is_named_before_any_work(tmp_path, start):
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, undisturbed):
     store, away = tmp_path / "store", tmp_path / "away"
     process = start("run", *SWEEP, "--store", store, seconds=0.6)
@@ -39,6 +40,7 @@ def test_a_store_that_goes_away_is_not_made_again(tmp_path, start, finished, und
     assert nothing_left(store)
 
 
+@pytest.mark.slow
 def test_a_store_that_goes_away_from_the_last_worker_is_an_error(tmp_path, start):
     store, mark = tmp_path / "store", tmp_path / "mark"
     sweep = ["crashing/first", "--set", "rate=1,2", "--seeds", "1", "--lanes", "1"]

@@ -60,6 +60,7 @@ def test_a_sweep_killed_between_writing_and_renaming_goes_on(
 # ----------------------------------------------------------------------------- the others
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_share_the_work(tmp_path, start, finished, undisturbed):
     store, meeting = tmp_path / "store", tmp_path / "meeting"
     meeting.mkdir()
@@ -99,6 +100,7 @@ def test_a_broken_file_is_named_set_aside_and_computed_again(tmp_path, finished,
     assert cells(store).total() == CELLS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["clock_set_back:3", "locks_from_the_future"])
 def test_clocks_do_not_matter(tmp_path, finished, undisturbed, how):
     store = tmp_path / "store"

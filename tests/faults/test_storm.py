@@ -15,6 +15,7 @@ def test_kills_of_one_process(tmp_path):
     assert "3 kills" in storm.killed(5, 3, tmp_path)
 
 
+@pytest.mark.slow
 def test_kills_of_processes_that_share_the_work(tmp_path):
     assert "2 kills" in storm.killed(6, 2, tmp_path, processes=3)
 

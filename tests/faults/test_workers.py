@@ -3,6 +3,7 @@
 import signal
 
 import psutil
+import pytest
 from processes import CELLS, SWEEP, cells, locks, nothing_left, read
 
 
@@ -13,6 +14,7 @@ def spawned(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(tmp_path, start, undisturbed):
     store, out = tmp_path / "store", tmp_path / "out.nc"
     process = start("run", *SWEEP, "--workers", 2, "--store", store, "--out", out, seconds=0.5)

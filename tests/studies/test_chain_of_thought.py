@@ -482,6 +482,7 @@ SMALL: dict[str, Any] = dict(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_deeper_networks_train_and_attend():
     """With the options of Figure F.1; those of Figure 7.7 are the defaults."""
     options: dict[str, Any] = {"positions": "sinusoidal", "sees_itself": False, "heads": 1}

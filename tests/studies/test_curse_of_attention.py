@@ -226,6 +226,7 @@ def train(how=simulate, **changes):
     return jit(how)(cfg, seed_key("s", 0))
 
 
+@pytest.mark.slow
 def test_training_follows_the_frozen_kernel_when_wide(double):
     found = train(width=2048)
     np.testing.assert_allclose(found.train_loss, found.lazy_loss, rtol=0.02)

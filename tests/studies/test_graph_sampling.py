@@ -190,6 +190,7 @@ def test_training_with_lists_on_one_s_own_graph_is_dense_training(double):
     same(DENSE(setting(), key()), found, rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_graph_of_20000_nodes_needs_no_dense_matrix():
     n, hubs = 20_000, 200
     rng = np.random.default_rng(0)
@@ -518,6 +519,7 @@ def test_training_learns_and_is_the_same_again(double):
 BARE: dict[str, Any] = dict(smoothing=0.0, signs=False, decay=0.0, lam_w=0.0, lam_v=0.0)
 
 
+@pytest.mark.slow
 def test_algorithm_2_without_its_parts_is_plain_training(double):
     """Compared where nothing is sampled, since the two draw their samples differently."""
     whole: dict[str, Any] = dict(kept_1=1.0, kept_2=1.0)

@@ -549,6 +549,7 @@ def paper_dataset(experiment):
     return like
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", [e.name for e in STUDY.experiments])
 def test_the_paper_scale_can_be_measured_and_drawn(experiment):
     found, ds = STUDY.experiment(experiment), paper_dataset(experiment)

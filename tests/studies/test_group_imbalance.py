@@ -490,6 +490,7 @@ def test_symmetric_mixtures_are_known(double):
 TENSOR = jit(jax.vmap(simulate_tensor, in_axes=(None, 0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean_1", "mean_2"), [(1.0, 0.0), (0.5, -0.5)])
 def test_tensor_initialisation_recovers_planted_weights_better_with_more_samples(
     double, mean_1, mean_2

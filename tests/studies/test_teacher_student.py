@@ -322,6 +322,7 @@ def test_a_step_of_the_population_is_descent_on_the_exact_loss(double, kappa):
     assert on - off == pytest.approx(float(moved.logit), rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["CNN, ReLU", "GCN, leaky ReLU", "STS", "GSLP"])
 def test_sgd_with_large_batches_follows_the_recursion(task):
     small = dict(tokens=8, batch=4000, noise=0.0, scale=1.5, outputs=1 if task == "GSLP" else 3)
@@ -428,6 +429,7 @@ def test_times_scale_as_the_theorems_say():
 # ---------------------------------------------------------------------- the long training
 
 
+@pytest.mark.slow
 def test_paper_claims_can_be_measured(tmp_path):
     """What is judged at paper scale alone, on a miniature: numbers come out, whatever they are."""
     for name, tiny in {

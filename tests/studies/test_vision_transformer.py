@@ -506,6 +506,7 @@ def test_estimates_are_combined_on_the_wide_side():
     assert measures.negated(a) == (-4.0, -5.0, -3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["value_error", "value_scale"])
 def test_what_runs_at_paper_scale_only_runs(store, axis):
     experiment = next(e for e in STUDY.experiments if e.paper_only and axis in e.grid)

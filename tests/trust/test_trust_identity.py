@@ -152,7 +152,13 @@ def session(folder: Path, *steps) -> list[np.ndarray]:
     return [np.array(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("how", HOW)
+# `make test` tries two of them, `make check` the others.
+QUICK = ("a scan", "another module")
+
+
+@pytest.mark.parametrize(
+    "how", [how if how in QUICK else pytest.param(how, marks=pytest.mark.slow) for how in HOW]
+)
 def test_a_patch_in_memory_is_never_taken_for_what_it_replaced(tmp_path, how):
     """In one process: run, patch, run more seeds, and the same into a fresh store."""
     folder = tmp_path / "code"
@@ -171,7 +177,9 @@ def test_a_patch_in_memory_is_never_taken_for_what_it_replaced(tmp_path, how):
 
 
 @pytest.mark.parametrize("host", [False, True], ids=["traced", "on the host"])
-@pytest.mark.parametrize("how", ["another module", "an attribute of a module"])
+@pytest.mark.parametrize(
+    "how", ["another module", pytest.param("an attribute of a module", marks=pytest.mark.slow)]
+)
 def test_an_edit_of_a_module_outside_of_the_study_is_noticed(tmp_path, how, host):
     folder = tmp_path / "code"
     make(folder, how, host=host)

@@ -442,6 +442,7 @@ print("EXECUTED", log)
 TRAP = b"cos\nmkdir\n(Vsprung\ntR."  # unpickled, it makes a folder
 
 
+@pytest.mark.slow
 def test_nothing_below_a_store_is_executed(tmp_path):
     store = tmp_path / "store"
     settings = ["--set", "samples=30", "--set", "noise=0.5", "--set", "steps=40", "--seeds", "3"]
