@@ -360,7 +360,7 @@ def test_large_sweeps_of_small_trainings_are_wide(store):
 
 def test_lanes_with_large_arrays_are_fewer(store):
     def large(cfg, key):
-        return trained(cfg, key, scale=normal(key, (2**20,)).mean())
+        return trained(cfg, key, scale=normal(key, (2**20,)).mean())  # pyright: ignore
 
     assert wide_lanes(store, memory=2**38, how=large)[0] == 4096  # 4 MiB each, of 16 GiB
     assert wide_lanes(store, memory=2**36, how=large)[0] == engine.LANES["wide"]

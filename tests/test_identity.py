@@ -436,3 +436,29 @@ def test_functions_that_a_program_calls_back_count(store, monkeypatch):
     before = api.run(owner, "first", store=store).total
     monkeypatch.setitem(globals(), "doubled", lambda x: x * 8)
     np.testing.assert_allclose(api.run(owner, "first", store=store).total, 4 * before)
+
+
+# ----------------------------------------------------------------- in a process of its own
+
+
+def test_a_new_process_keeps_fingerprints_and_the_next_one_finds_them(tmp_path):
+    """What jax itself reads, to find its devices or compiled programs, is no input."""
+    run = (
+        "import sys; from provingground import api, identity; hashed = identity._hashed\n"
+        "identity._hashed = lambda *args: (print('lowered'), hashed(*args))[1]\n"
+        "settings = dict(samples=[40], noise=[1.0], steps=11)\n"
+        "api.job('toy/risk', seeds=1, store=sys.argv[1], settings=settings).identities"
+    )
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", run, str(tmp_path / "store")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert told == [["lowered"], []]

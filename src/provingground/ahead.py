@@ -12,7 +12,8 @@ from provingground.engine import Block, Job
 from provingground.machine import cores
 from provingground.programs import is_compiled
 
-Ready = dict[Any, "Future[None]"]  # by the name of a program, done when it is compiled
+Layout = tuple[int, int, int]  # group of a sweep, and the widths of the program that computes it
+Ready = dict[Layout, "Future[None]"]  # done when the program is compiled
 
 
 class Ahead:
@@ -25,7 +26,7 @@ class Ahead:
         self.tracing = ThreadPoolExecutor(1, "trace")
         self.compiling = ThreadPoolExecutor(cores(), "compile")
         self.over = False
-        self.ready: Ready = {}
+        self.ready: dict[Any, Future[None]] = {}  # by name
         self.later = list(jobs[1:])
         self.planned: dict[int, Future[None]] = {id(job): Future() for job in self.later}
 
@@ -43,20 +44,25 @@ class Ahead:
             planned.result()
 
     def order(self, job: Job, blocks: Iterable[Block]) -> Ready:
-        """When the programs of some blocks are ready to be called; then it goes on to others."""
-        found = self._missing(job, blocks)
-        for name, block in found.items():
+        """When the programs of some blocks are ready to be called; then it goes on to others.
+
+        Those that are compiled already are not among them.
+        """
+        firsts = _firsts(blocks)
+        names = {layout: name_of(job, block) for layout, block in firsts.items()}
+        for name, block in self._missing(job, firsts.values()).items():
             self.tracing.submit(self._trace, job, block, self.ready[name])
         while self.later:
             self.tracing.submit(self._plan, self.later.pop(0))
-        return {name: self.ready[name] for name in _programs(job, blocks) if name in self.ready}
+        return {at: self.ready[name] for at, name in names.items() if name in self.ready}
 
     def _missing(self, job: Job, blocks: Iterable[Block]) -> dict[Any, Block]:
-        """The programs of some blocks that nobody asked for yet."""
+        """The programs, by name, that nobody asked for yet, each with a block that it computes."""
+        found = {name_of(job, block): block for block in blocks}
         found = {
             name: block
-            for name, block in _programs(job, blocks).items()
-            if name not in self.ready and not is_compiled(name)
+            for name, block in found.items()
+            if name is not None and name not in self.ready and not is_compiled(name)
         }
         self.ready |= {name: Future() for name in found}
         return found
@@ -66,7 +72,7 @@ class Ahead:
         needed: dict[Any, Block] = {}
         try:
             if not self.over:
-                needed = self._missing(job, job.missing())
+                needed = self._missing(job, _firsts(job.missing()).values())
         except Exception:
             pass
         finally:
@@ -86,12 +92,17 @@ class Ahead:
             compiled.add_done_callback(lambda _: ready.set_result(None))
 
 
-def _programs(job: Job, blocks: Iterable[Block]) -> dict[Any, Block]:
-    """The programs of some blocks by name, each with a block that it computes."""
-    found: dict[Any, Block] = {}
+def layout(block: Block) -> Layout:
+    """What blocks of one program have in common."""
+    return block.group, block.wide, block.deep
+
+
+def _firsts(blocks: Iterable[Block]) -> dict[Layout, Block]:
+    """The first block of each program, in their order."""
+    found: dict[Layout, Block] = {}
     for block in blocks:
-        found.setdefault(name_of(job, block), block)
-    return {name: block for name, block in found.items() if name is not None}
+        found.setdefault(layout(block), block)
+    return found
 
 
 def name_of(job: Job, block: Block) -> Any:

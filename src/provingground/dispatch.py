@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from provingground import cluster
-from provingground.ahead import Ahead, Ready, name_of
+from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
 from provingground.errors import RunError, Terminated, heed
@@ -171,9 +171,7 @@ class _Work:
         return taken
 
     def _is_ready(self, block: Block) -> bool:
-        if not self.ready:
-            return True
-        compiled = self.ready.get(name_of(self.job, block))
+        compiled = self.ready.get(layout(block))
         return compiled is None or compiled.done()
 
     def _locked(self, blocks: list[Block]) -> Batch | None:

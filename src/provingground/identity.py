@@ -248,9 +248,10 @@ def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> tu
     context of compilation.
     """
     # Products are in full precision in all programs when they run, so their text need not say it.
+    args = _arguments(study, program, config, data)  # which compiles, and so reads files
     with running("", program.precision), jax.default_matmul_precision("default"):
         with _reading() as read:
-            traced = _traced(study, program, config, data)
+            traced = _traced(study, program, args)
         must_fit(traced.jaxpr, f"{study.name} with {dict(program.shape) | dict(program.sizes)}")
         text = traced.lower(lowering_platforms=("cpu",)).as_text().partition("\n")[2]
     if "callback" in text:
@@ -260,15 +261,21 @@ def lowered_text(study: Study, program: "Program", config: Any, data: Any) -> tu
 
 def bytes_at_once(study: Study, program: "Program", config: Any, data: Any) -> int:
     """The size of the largest array that a training makes: what a lane needs is a few times it."""
+    args = _arguments(study, program, config, data)
     with running("", program.precision):
-        return largest_array(_traced(study, program, config, data).jaxpr)[0]
+        return largest_array(_traced(study, program, args).jaxpr)[0]
 
 
-def _traced(study: Study, program: "Program", config: Any, data: Any) -> Any:
+def _arguments(study: Study, program: "Program", config: Any, data: Any) -> tuple[Any, ...]:
+    args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
+    with precision_of(program.precision):
+        return typed(args, program.precision)
+
+
+def _traced(study: Study, program: "Program", args: tuple[Any, ...]) -> Any:
     """The unbatched training, traced anew."""
     simulate = study.simulators[program.simulator].simulate
-    args = (config, seed_key(study.name, 0), *(() if data is None else (data,)))
-    return jax.jit(lambda *a: simulate(*a)).trace(*typed(args, program.precision))
+    return jax.jit(lambda *a: simulate(*a)).trace(*args)
 
 
 def _of_callbacks(study: Study, jaxpr: Any) -> Iterator[str]:
