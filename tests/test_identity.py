@@ -450,7 +450,8 @@ def test_a_new_process_keeps_fingerprints_and_the_next_one_finds_them(tmp_path):
         "api.job('toy/risk', seeds=1, store=sys.argv[1], settings=settings).identities"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS"):
+        environment.pop(name, None)
     told = [
         subprocess.run(
             [sys.executable, "-c", run, str(tmp_path / "store")],
