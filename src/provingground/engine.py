@@ -37,7 +37,7 @@ from provingground.train import LaneMode
 LANES: dict[LaneMode, int] = {"serial": 32, "wide": 1024}
 # On a GPU small trainings wait for kernels to start, so large sweeps of them are as wide as this,
 # if the largest arrays of so many lanes take no more than a share of the memory. Measured on an
-# H200 with 16 times the trainings of the benchmarks: 1.2 to 3.3 times faster than 1024 lanes.
+# H200 with 16 times the trainings of the benchmarks: W4 1.2, W5 3.3 times faster than 1024 lanes.
 WIDEST = 8192
 SHARE_OF_ONE_ARRAY = 1 / 16
 PARTS = 8  # into which serial work is cut, if there are so many seeds, for several workers to share

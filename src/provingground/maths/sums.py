@@ -10,7 +10,7 @@ def sums(*terms: Float[Array, "k ..."]) -> tuple[Float[Array, "..."], ...]:
 
     Written as one reduction, the terms are computed where they are added, from what they share,
     and none of them is kept in memory; a sum each may compute them several times. Unrolled in
-    Python, it would be as fast, and a compiler for GPUs may take minutes.
+    Python, a compiler for GPUs may take minutes.
     """
     zeros = [jnp.zeros((), term.dtype) for term in terms]
     return jax.lax.reduce(terms, tuple(zeros), _added, (0,))
