@@ -7,7 +7,8 @@ import pytest
 from processes import CELLS, SWEEP, cells, nothing_left
 
 GO_ON = "interrupted; finished cells are stored, run again to go on"
-threads, workers = pytest.param((), id="threads"), pytest.param(("--workers", 2), id="workers")
+threads = pytest.param((), id="threads")
+workers = pytest.param(("--workers", 2), id="workers", marks=pytest.mark.slow)
 SHORT = 0.6  # seconds: more than half a second, so that every file has one cell
 
 
@@ -41,7 +42,7 @@ def resumes(finished, undisturbed):
 
 
 # of a cluster the whole group is told, as a batch system would; a lone process is the rest
-@pytest.mark.parametrize("how", [threads, pytest.param(workers, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [threads, workers])
 def test_a_termination_takes_seconds(tmp_path, in_work, resumes, how):
     store, everyone = tmp_path / "store", bool(how)
     process = in_work(store, *how, long=20)
@@ -54,7 +55,7 @@ def test_a_termination_takes_seconds(tmp_path, in_work, resumes, how):
     resumes(store)
 
 
-@pytest.mark.parametrize("how", [threads, pytest.param(workers, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [threads, workers])
 def test_an_interrupt_stores_what_is_in_work(tmp_path, in_work, resumes, how):
     store = tmp_path / "store"
     process = in_work(store, *how, long=4)
@@ -69,7 +70,7 @@ def test_an_interrupt_stores_what_is_in_work(tmp_path, in_work, resumes, how):
     resumes(store)
 
 
-@pytest.mark.parametrize("how", [threads, pytest.param(workers, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [threads, workers])
 def test_a_second_interrupt_ends_it_at_once(tmp_path, in_work, how):
     store = tmp_path / "store"
     process = in_work(store, *how, long=20)
