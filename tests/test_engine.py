@@ -267,7 +267,7 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     job = api.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
     cells = np.array([f"{n:032x}" for n in range(18)], "S32")
-    content, size, seconds, _ = job.chunk([block, block], cells)
+    content, size, seconds, *_ = job.chunk([block, block], cells)
     assert size == len(content)
     chunk = store.read("tiny", store.put_packed("tiny", content).name)
     assert chunk is not None
@@ -291,8 +291,8 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "-5", "0", "[]", "[1]", "[1, 2, 3]", "null", '["a", "b"]', "[NaN, 0]", "[-1, 0]",
-     "[1e400, 0]", "[0.1, -1]", "[0.1, Infinity]", "[" * 9999, "9" * 9999],
+    ["", "x", "-5", "0", "[]", "[1]", "[1, 2]", "[1, 2, 3, 4]", "null", '["a", "b"]', "[NaN, 0, 0]", "[-1, 0, 0]",
+     "[1e400, 0, 0]", "[0.1, -1, 0]", "[0.1, Infinity, 0]", "[0.1, 0, -1]", "[0.1, 0, NaN]", "[" * 9999, "9" * 9999],
 )  # fmt: skip
 def test_notes_that_make_no_sense_are_none(store, text):
     job = api.job(tiny(), "first", store=store)
