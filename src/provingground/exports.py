@@ -59,9 +59,10 @@ def latex(verdicts: Sequence[Verdict]) -> str:
         if group != (group := f"{v.study}/{v.experiment}"):
             heading = rf"\texttt{{{_escaped_latex(group)}}}"
             lines += [r"\midrule", rf"\multicolumn{{5}}{{l}}{{{heading}}} \\"]
-        rest = f"{v.says} ({v.source})", str(v.estimate), bound(*v.within), _verdict(v)
+        words = _escaped_latex(f"{v.says} ({v.source})")
+        numbers = [_escaped_latex(text, "$-$") for text in (str(v.estimate), bound(*v.within))]
         name = rf"\texttt{{{_escaped_latex(v.claim)}}}"
-        lines.append(" & ".join([name, *map(_escaped_latex, rest)]) + r" \\")
+        lines.append(" & ".join([name, words, *numbers, _verdict(v)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -83,5 +84,5 @@ def _escaped_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", " ".join(text.split()))
 
 
-def _escaped_latex(text: str) -> str:
-    return "".join(LATEX.get(c, c) for c in " ".join(text.split()))
+def _escaped_latex(text: str, minus: str = "-") -> str:
+    return "".join(minus if c == "-" else LATEX.get(c, c) for c in " ".join(text.split()))

@@ -17,6 +17,7 @@ Progress = bool | Tell | None  # as users ask for it: None is True where somebod
 TRAINING = "training"  # what needs not be said
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_PICTURES = 0.2  # of a notebook's bar
+ROOM = 52  # columns that a terminal must have beside a name, or else it goes above
 
 
 @contextmanager
@@ -56,19 +57,22 @@ def _lines(title: str) -> Tell:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Tell]:
-    """A bar on a terminal, gone when the work is done. What is told is never cut."""
+    """A bar on a terminal, gone when the work is done. Names are not cut."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
     from rich.table import Column
 
-    whole = Column(no_wrap=True, overflow="ignore")
-    columns = (
-        TextColumn("{task.description}", markup=False, table_column=whole),
-        BarColumn(bar_width=16, table_column=Column(min_width=1)),
-        TextColumn("{task.fields[told]}", markup=False, table_column=Column(ratio=1)),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
+    console = Console(stderr=True)
+    if console.width >= len(title) + ROOM:
+        columns = (
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=20 if console.width > 100 else 6),
+            TextColumn("{task.fields[told]}", markup=False, table_column=Column(ratio=1)),
+        )
+    else:
+        columns = (TextColumn("{task.description}\n  {task.fields[told]}", markup=False),)
+    with Bar(*columns, console=console, transient=True, expand=True) as bar:
         task, pace = bar.add_task(title, total=None, told=""), Pace()
 
         def tell(done: int, total: int, what: str) -> None:
@@ -146,10 +150,12 @@ class Pace:
         while len(self.seen) > 2 and now - self.seen[0][0] > 60:
             del self.seen[0]
         parts = [f"{done}/{total} cells"]
-        if len(self.seen) > 1:
+        if what != TRAINING:  # such as compiling, which says nothing of the speed
+            parts.append(what)
+        elif len(self.seen) > 1:
             (begin, first), (end, last) = self.seen[0], self.seen[-1]
             speed = (last - first) / max(end - begin, 1e-6)
             parts.append(f"{speed:.3g} cells/s")
             if done < total:
                 parts.append(f"about {duration((total - done) / speed)} left")
-        return "  ".join([*parts, *([what] if what != TRAINING else [])])
+        return "  ".join(parts)

@@ -1,6 +1,6 @@
 """Commands that look at studies: list, show, conditions, cite."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,12 +9,14 @@ import typer
 from provingground import compare
 from provingground.cli.base import app
 from provingground.cli.options import ScaleOption, SetOption, StoreOption
-from provingground.cli.words import cost, count, number, show_verdicts, symbol
+from provingground.cli.words import cost, count, number, show_verdicts, symbol, with_letters
 from provingground.errors import InputError
 from provingground.terminal import KEEP, say, show_table, show_text, show_words
 
 if TYPE_CHECKING:
-    from provingground.study import Par, Study
+    from provingground.study import Study
+
+Rows = KeysView[tuple[str, ...]]
 
 
 @app.command("list")
@@ -64,37 +66,32 @@ def _show_study(name: str) -> None:
 
 def _show_simulators(study: "Study") -> None:
     """The parameters of the first simulator; of each other, how its own differ from those above."""
-    from provingground.study import pars
-
-    above: dict[str, Mapping[str, Par]] = {}
+    above: dict[str, Rows] = {}
     for name, simulator in study.simulators.items():
         says = f": {simulator.says}" if simulator.says else ""
         show_words(f"\nSimulator {name}{says} ({simulator.precision})")
-        takes = pars(simulator.config)
-        near = max(above, key=lambda other: _alike(takes, above[other]), default="")
-        if not near or not _alike(takes, above[near]):
-            new, told = takes, ""
-        elif takes == above[near]:
-            new, told = {}, f"takes what {near} takes"
-        else:
-            new = {n: p for n, p in takes.items() if above[near].get(n) != p}
-            lost = ", ".join(n for n in above[near] if n not in takes)
+        takes = _parameters(simulator.config)
+        near = max(above, key=lambda other: len(takes & above[other]), default="")
+        new = takes - above[near] if near else takes
+        if near and new != takes:
+            names = {row[0] for row in takes}
+            lost = ", ".join(row[0] for row in above[near] if row[0] not in names)
             but = f", without {lost}" * bool(lost) + ", but for these:" * bool(new)
-            told = f"takes what {near} takes{but}"
-        if told:
-            show_words(told, "  ")
+            show_words(f"takes what {near} takes{but}", "  ")
         if new:
-            rows = [
-                (p.name, number(p.default), symbol(p.symbol), f"{p.says}; {p.allowed}")
-                for p in new.values()
-            ]
+            rows = [row for row in takes if row in new]
             show_table("parameter", "default", "symbol", "is, and takes", rows=rows)
         above[name] = takes
 
 
-def _alike(a: "Mapping[str, Par]", b: "Mapping[str, Par]") -> int:
-    """How many parameters two simulators share."""
-    return sum(b.get(name) == p for name, p in a.items())
+def _parameters(config: type) -> "Rows":
+    """What is shown of each parameter of a Config, in their order."""
+    from provingground.study import pars
+
+    return dict.fromkeys(
+        (p.name, number(p.default), symbol(p.symbol), f"{with_letters(p.says)}; {p.allowed}")
+        for p in pars(config).values()
+    ).keys()
 
 
 def _show_experiment(
@@ -194,7 +191,7 @@ def conditions(
         show_table("prediction", "value", "is", rows=values)
     show_words("\nThe setting (--set changes it)")
     given = [
-        (name, number(getattr(cfg, name)), symbol(p.symbol), p.says)
+        (name, number(getattr(cfg, name)), symbol(p.symbol), with_letters(p.says))
         for name, p in pars(config).items()
     ]
     show_table("parameter", "value", "symbol", "is", rows=given)

@@ -42,6 +42,11 @@ def symbol(latex: str) -> str:
     return re.sub(r"[{}]", "", text)
 
 
+def with_letters(text: str) -> str:
+    """A text with the symbols in it, which stand between dollars, in plain letters."""
+    return re.sub(r"\$([^$]*)\$", lambda found: symbol(found[1]), text)
+
+
 def _letter(name: str, marks: dict[str, str]) -> str:
     """What a command of LaTeX stands for: a mark, a Greek letter, or itself (such as max)."""
     size = "CAPITAL" if name[0].isupper() else "SMALL"
