@@ -332,7 +332,7 @@ def test_a_study_that_goes_by_the_name_of_another_is_refused(workers, store):
 def proving(monkeypatch, capsys, store):
     """Exit code and stderr of a small run, in this process."""
     monkeypatch.setattr(cluster, "SECONDS_TO_ANSWER", 0.5)
-    monkeypatch.setattr(cli.base.signal, "signal", lambda *args: None)
+    monkeypatch.setattr("provingground.cli.base.signal.signal", lambda *args: None)
 
     def call(*args) -> tuple[int, str]:
         command = ["proving", "run", "toy/risk", *SMALL, "--store", str(store.path), *args]

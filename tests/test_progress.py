@@ -60,7 +60,7 @@ def test_a_function_of_the_user_is_told_as_it_is():
 
 
 def test_the_speed_is_that_of_the_last_minute(clock):
-    pace = Pace()
+    pace, told = Pace(), ""
     for second in range(200):
         clock.now = float(second)
         told = pace(second if second < 100 else 100 + 10 * (second - 100), 10_000, TRAINING)
