@@ -246,7 +246,7 @@ def test_an_order_that_was_stored_is_not_computed_again(job, monkeypatch):
     cluster.work(order)
     with monkeypatch.context() as patched:
         patched.setattr(Job, "chunk", None)
-        assert cluster.work(order) == (b"", 0, 0.0, 0)
+        assert cluster.work(order) == (b"", 0, 0.0, 0, 0.0)
     assert len(list((job.store.path / "toy").iterdir())) == 1
     lock, _ = json.loads(order)["lock"]
     for name in (lock, receipt(lock)):
