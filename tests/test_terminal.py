@@ -92,9 +92,7 @@ def test_remarks_are_folded_between_words_at_a_terminal(streams, monkeypatch):
     told = Terminal()
     streams(stderr=told)
     monkeypatch.setenv("COLUMNS", "40")
-    terminal.say(
-        "unknown study. Known: benign_overfitting, teacher_student, vision_transformer"
-    )
+    terminal.say("unknown study. Known: benign_overfitting, teacher_student, vision_transformer")
     lines = told.getvalue().splitlines()
     assert max(map(len, lines)) <= 40
     assert "teacher_student," in " ".join(lines).split()
