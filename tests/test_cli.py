@@ -10,7 +10,8 @@ import pytest
 import xarray as xr
 
 import provingground as pg
-from provingground import __version__, cli, grid
+from provingground import __version__, cli, grid, registry
+from provingground.errors import RunError
 from provingground.store import Store
 
 SMALL = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]
@@ -26,6 +27,7 @@ class Answer(NamedTuple):
 def proving(monkeypatch, capsys, tmp_path):
     """Calls the command line in this process."""
     monkeypatch.setenv("PROVING_STUDIES", "")
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.chdir(tmp_path)
 
     def call(*args) -> Answer:
@@ -66,9 +68,16 @@ def test_the_command_line_starts_without_the_slow_libraries():
 
 def test_version_and_help(proving):
     assert proving("--version") == (0, f"proving {__version__}\n", "")
-    for command in ("list", "show", "run", "check", "figure", "conditions", "report", "verify",
-                    "upgrade", "diff", "new"):  # fmt: skip
-        assert proving(command, "--help").code == 0
+    told = proving("--help").out
+    for command in ("list", "show", "conditions", "cite", "run", "check", "figure", "report",
+                    "verify", "upgrade", "diff", "bench", "new"):  # fmt: skip
+        assert re.search(rf"^  {command}  +[A-Z]", told, re.MULTILINE)
+        code, out, err = proving(command, "--help")
+        assert (code, err) == (0, "")
+        assert f"proving {command} [OPTIONS]" in out.splitlines()[0]
+    for option in ("--json", "--md", "--csv", "--latex", "--save"):
+        assert option in proving("check", "--help").out
+    assert "--measure" in proving("show", "--help").out
 
 
 def test_list_names_studies_and_experiments(proving):
@@ -89,17 +98,70 @@ def test_show_an_experiment_that_is_stored(proving, checked):
     code, out, _ = proving("show", "toy/risk", "--store", checked)
     assert code == 0
     assert "30, 50, 80, 120, 200" in out
-    assert "960 cells, 960 stored" in out
+    assert "960 cells at scale quick, 960 stored; nothing to run" in out
     assert "✓ holds" in out
+
+
+def test_show_an_experiment_measures_only_if_asked(proving, tmp_path, monkeypatch):
+    def work(*args, **options):
+        raise RunError("it compiles")
+
+    monkeypatch.setattr("provingground.programs.Programs._compile", work)
+    monkeypatch.setattr("provingground.programs.Programs._lower", work)
+    monkeypatch.setattr("provingground.identity._hashed", work)
+    monkeypatch.setattr("provingground.identity._LOWERED", {})
+    code, out, err = proving("show", "toy/risk", "--store", tmp_path / "store")
+    assert (code, err) == (0, "")
+    assert (
+        "960 cells at scale quick, 0 stored; 960 cells to run with 5 programs, not timed on" in out
+    )
+    assert "--measure" in out
+    assert re.search(r"^risk_law  +0.75 to 1.25  +the mean .* \(Theorem 1\)$", out, re.MULTILINE)
+    assert not (tmp_path / "store").exists()
+    code, _, err = proving("show", "toy/risk", "--measure", "--store", tmp_path / "store")
+    assert code == 3
+    assert "it compiles" in err
+
+
+def test_show_measures_if_asked_and_then_knows(proving, tmp_path):
+    asked = ["show", "toy/risk", "--store", tmp_path]
+    code, out, err = proving(*asked, "--measure")
+    assert code == 0
+    assert "timing one call of each program" in err
+    assert re.search(r"about [\d.]+ (s|min) of training", out)
+    assert "not timed" not in out
+    assert re.search(r"about [\d.]+ (s|min) of training", proving(*asked).out)
+
+
+def test_papers_are_cited_in_bibtex(proving):
+    code, out, _ = proving("cite", "benign_overfitting", "toy")
+    assert code == 0
+    assert out.startswith("@inproceedings{jiang2024benign_overfitting,\n  author = {J. Jiang and ")
+    assert "\n@misc{toy,\n  title = {Least squares by gradient descent},\n  note = {L. Brei" in out
+    code, out, _ = proving("cite")
+    assert code == 0
+    assert len(re.findall("^@", out, re.MULTILINE)) == len(registry.STUDIES)
+    keys = re.findall(r"^@\w+{(\w+),$", out, re.MULTILINE)
+    assert len(set(keys)) == len(keys) == len(registry.STUDIES)
+    for study in pg.studies().values():
+        entry = study.bibtex
+        assert entry.count("{") == entry.count("}")
+        years = set(re.findall(r"year = {(\d+)}", entry))
+        assert all(year in study.cite for year in years)
+        words = re.sub(r"[{}\s]+", " ", entry)
+        title = re.search(r"title = (.*?) ?, \w+ =", words)
+        assert title
+        assert title[1].strip().lower() in study.cite.lower()
 
 
 def test_conditions_have_both_sides_and_a_margin(proving):
     code, out, _ = proving("conditions", "toy", "--set", "samples=6", "--set", "lr=0.25")
     assert code == 0
     rows = [line.split() for line in out.splitlines()]
-    assert ["samples", "6", ">=", "12", "0.5", "no"] in [row[:6] for row in rows]
-    assert ["step", "size", "0.25", "<=", "0.5", "2", "yes"] in [row[:7] for row in rows]
-    assert "excess_risk = inf" in out
+    assert ["samples", "no", "0.5", "6", ">=", "12", "the"] in [row[:7] for row in rows]
+    assert ["step", "size", "yes", "2", "0.25", "<=", "0.5"] in [row[:7] for row in rows]
+    assert ["excess_risk", "inf"] in [row[:2] for row in rows]
+    assert ["lr", "0.25", "η", "step", "size"] in rows
 
 
 # ------------------------------------------------------------------------------- running
@@ -109,7 +171,7 @@ def test_run_writes_the_dataset(proving, checked, tmp_path):
     out = tmp_path / "ds.nc"
     code, printed, told = proving("run", "toy/risk", *SMALL, "--store", checked, "--out", out)
     assert (code, printed) == (0, "")
-    assert "24 cells, 24 stored, 0 to run" in told
+    assert "24 cells, 24 stored; nothing to run" in told
     with xr.open_dataset(out, engine="scipy") as ds:
         plain = pg.load("toy/risk", store=checked, samples=[70, 80], steps=40, seeds=4)
         np.testing.assert_array_equal(ds.test_loss, plain.test_loss)
@@ -120,7 +182,7 @@ def test_run_prints_the_dataset_and_counts_what_diverged(proving, tmp_path):
     code, out, err = proving("run", "toy/risk", *SMALL, "--set", "lr=1000", "--store", tmp_path)
     assert code == 0
     assert "<xarray.Dataset>" in out
-    assert "24 to run in 1 programs" in err
+    assert "24 cells, 0 stored; 24 cells to run with 1 program" in err
     assert "24 of 24 cells diverged" in err
 
 
@@ -178,7 +240,7 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     saved = tmp_path / "verdicts.json"
     code, out, err = proving("check", "toy", "--store", checked, "--save", saved)
     assert code == 0
-    assert re.search(r"risk_law .*\[.*\] .*0.75 to 1.25 .*✓ holds", out)
+    assert re.search(r"risk_law .*✓ holds .*\[.*\] .*0.75 to 1.25 ", out)
     assert "2 claims" in err
     record = json.loads(saved.read_text())
     assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
@@ -186,10 +248,36 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     assert list(record["provenance"]["toy/risk"]["source"]) == ["code", "settings"]
 
 
+@pytest.mark.parametrize(
+    ("option", "ending", "start"),
+    [
+        ("--md", ".md", "| claim | says |"),
+        ("--csv", ".csv", "study,experiment,claim,"),
+        ("--latex", ".tex", "% \\usepackage{booktabs}\n\\begin{tabular}"),
+    ],
+)
+def test_verdicts_as_tables(proving, checked, tmp_path, option, ending, start):
+    saved = tmp_path / f"verdicts{ending}"
+    code, out, err = proving("check", "toy", option, "--store", checked, "--save", saved)
+    assert code == 0
+    assert out.startswith(start)
+    assert saved.read_text() == out
+    assert out.count("mean excess risk") == 1
+    assert err == "1 experiment, 960 cells, 960 stored; nothing to run\n"
+
+
+def test_check_says_beforehand_what_it_will_take(proving, checked):
+    code, _, err = proving("check", "toy", "--seeds", "65", "--store", checked)
+    assert code == 0
+    begin = "1 experiment, 975 cells, 960 stored; 15 cells to run with 5 programs, about "
+    assert err.startswith(begin)
+    assert re.search(r"about [\d.]+ s of training", err.splitlines()[0])
+
+
 def test_a_surprise_is_exit_code_one(proving, checked):
     code, out, _ = proving("check", "toy", *SMALL, "--set", "lr=0.001", "--store", checked)
     assert code == 1
-    assert re.search(r"risk_law .*✗ fails .*SURPRISE", out)
+    assert re.search(r"risk_law .*✗ fails, SURPRISE", out)
 
 
 def test_an_undecided_headline_is_exit_code_one(proving, checked):
@@ -344,6 +432,10 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("conditions toy --set noise=1,2", "one value for noise"),
         ("conditions toy --set nois=1", "did you mean 'noise'"),
         ("verify toi", "unknown study 'toi'"),
+        ("cite toi", "unknown study 'toi'"),
+        ("cite benign_overfiting", "did you mean 'benign_overfitting'"),
+        ("check toy --md --csv", "--md and --csv"),
+        ("check toy --save verdicts.txt", "ends in .json or .md or .csv or .tex"),
         ("diff a.nc b.nc", "no such file: a.nc"),
         ("diff . .", "there are no records (*.json) in ."),
         ("new Bad-Name", "a letter first"),

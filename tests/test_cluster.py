@@ -246,7 +246,7 @@ def test_an_order_that_was_stored_is_not_computed_again(job, monkeypatch):
     cluster.work(order)
     with monkeypatch.context() as patched:
         patched.setattr(Job, "chunk", None)
-        assert cluster.work(order) == (b"", 0, 0.0, 0)
+        assert cluster.work(order) == (b"", 0, 0.0, 0, 0.0)
     assert len(list((job.store.path / "toy").iterdir())) == 1
     lock, _ = json.loads(order)["lock"]
     for name in (lock, receipt(lock)):
@@ -332,7 +332,7 @@ def test_a_study_that_goes_by_the_name_of_another_is_refused(workers, store):
 def proving(monkeypatch, capsys, store):
     """Exit code and stderr of a small run, in this process."""
     monkeypatch.setattr(cluster, "SECONDS_TO_ANSWER", 0.5)
-    monkeypatch.setattr(cli.signal, "signal", lambda *args: None)
+    monkeypatch.setattr("provingground.cli.base.signal.signal", lambda *args: None)
 
     def call(*args) -> tuple[int, str]:
         command = ["proving", "run", "toy/risk", *SMALL, "--store", str(store.path), *args]

@@ -115,6 +115,7 @@ def test_names_are_plain(study):
 def test_a_study_says_what_it_is(study):
     assert study.title
     assert re.search(r"\b(19|20)\d\d\b", study.cite)
+    assert study.bibtex or study.name == registry.SKELETON
     assert study.experiments
     assert study.experiments[0].claims  # the headline
 
@@ -291,8 +292,10 @@ def check_prediction(found):
     assert found.values
     for c in found.conditions:
         assert c.name
+        assert c.says
         assert not any(map(math.isnan, (c.left, c.right, c.margin)))
     assert all(NAME.fullmatch(n) and not math.isnan(v) for n, v in found.values.items())
+    assert [n for n in found.values if not found.says.get(n)] == []
 
 
 # ----------------------------------------------------------------- claims and figures

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from provingground import __version__, api, engine
+from provingground import __version__, api, engine, identity, programs
 from provingground.engine import Job
 from provingground.keys import normal
 from provingground.machine import Machine
@@ -195,6 +195,61 @@ def test_a_forecast_counts_cells_programs_and_time(store):
     assert api.job(study, "first", store=store).forecast()[:4] == (12, 12, 0, 0.0)
 
 
+def test_a_forecast_traces_and_compiles_nothing(store, monkeypatch):
+    study, worked = tiny(grid={"rate": [0.1, 0.2], "width": [2, 3]}), []
+
+    def watched(of):
+        return lambda *args: worked.append(of.__name__) or of(*args)
+
+    for owner, name in (
+        (identity, "_hashed"),
+        (programs.Programs, "_lower"),
+        (programs.Programs, "_compile"),
+    ):
+        monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
+    monkeypatch.setattr(programs, "_COMPILED", {})
+    monkeypatch.setattr(identity, "_LOWERED", {})
+
+    def forecast(measure=False):
+        return api.job(study, "first", store=Store(store.path)).forecast(measure)
+
+    found = forecast()
+    assert (found.cells, found.stored, found.programs, found.untimed) == (12, 0, 2, 2)
+    assert found.seconds is None
+    assert worked == []
+    assert not store.path.exists()
+    run(study, store, width=[2])
+    worked.clear()
+    monkeypatch.setattr(identity, "_LOWERED", {})
+    found = forecast()
+    assert (found.left, found.untimed) == (12, 1)  # one program is not known to be stored or not
+    assert worked == []
+    found = forecast(measure=True)
+    assert (found.left, found.programs, found.untimed) == (6, 1, 0)
+    assert sorted(worked) == ["_compile", "_hashed", "_lower"]
+    worked.clear()
+    assert forecast() == found
+    assert worked == []
+
+
+def test_compiling_is_timed_too_and_forecasts_add_up(store, monkeypatch):
+    monkeypatch.setattr(programs, "_COMPILED", {})
+    study = tiny(grid={"rate": [0.1], "width": [2, 3]})
+    run(study, store, width=[2])
+    known, unknown = (
+        api.job(study, "first", store=store, seeds=9, settings={"width": [width]}).forecast()
+        for width in (2, 3)
+    )
+    assert known.seconds is not None
+    assert 0.01 < known.compiling < 60
+    assert (unknown.seconds, unknown.compiling, unknown.untimed) == (None, 0.0, 1)
+    both = engine.together([known, unknown])
+    assert (both.cells, both.stored, both.left, both.programs) == (18, 3, 15, 2)
+    assert (both.seconds, both.compiling, both.untimed) == (known.seconds, known.compiling, 1)
+    assert engine.together([unknown]).seconds is None
+    assert engine.together([])[:4] == (0, 0, 0, None)
+
+
 def test_a_run_keeps_its_timings_for_the_next_forecast(store):
     study = tiny()
     run(study, store, lanes=1)
@@ -267,7 +322,7 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
     job = api.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
     cells = np.array([f"{n:032x}" for n in range(18)], "S32")
-    content, size, seconds, _ = job.chunk([block, block], cells)
+    content, size, seconds, *_ = job.chunk([block, block], cells)
     assert size == len(content)
     chunk = store.read("tiny", store.put_packed("tiny", content).name)
     assert chunk is not None
@@ -291,8 +346,9 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "-5", "0", "[]", "[1]", "[1, 2, 3]", "null", '["a", "b"]', "[NaN, 0]", "[-1, 0]",
-     "[1e400, 0]", "[0.1, -1]", "[0.1, Infinity]", "[" * 9999, "9" * 9999],
+    ["", "x", "-5", "0", "[]", "[1]", "[1, 2]", "[1, 2, 3, 4]", "null", '["a", "b", "c"]',
+     "[NaN, 0, 0]", "[-1, 0, 0]", "[1e400, 0, 0]", "[0.1, -1, 0]", "[0.1, Infinity, 0]",
+     "[0.1, 0, -1]", "[0.1, 0, NaN]", "[" * 9999, "9" * 9999],
 )  # fmt: skip
 def test_notes_that_make_no_sense_are_none(store, text):
     job = api.job(tiny(), "first", store=store)

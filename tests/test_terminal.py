@@ -4,6 +4,8 @@ import io
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from provingground import terminal
 from provingground.errors import RunError
@@ -56,6 +58,44 @@ def test_tables_are_text(capsys):
     assert "x\\x1b[2J" in out
     assert "[bold]y[/bold] :smile:" in out
     assert "\x1b" not in out
+
+
+NAMES = st.from_regex(r"[a-z_0-9]{1,30}", fullmatch=True)
+WORDS = st.lists(NAMES, max_size=12).map(" ".join)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, WORDS), max_size=5), st.integers(20, 120))
+def test_tables_cut_and_lose_nothing(rows, width):
+    head, *lines = terminal.tabled(("name", "number", "says"), rows, width)
+    assert head.startswith("name")
+    shown = [word for line in lines for word in line.split() if word != "number"]
+    assert sorted(shown) == sorted(
+        w for row in rows for w in " ".join(row).split() if w != "number"
+    )
+    starts = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert starts == [name for name, _, _ in rows]
+    for line in lines:  # only names make a line too long, and then it is one name alone
+        assert len(line) <= width or len(line.split()) == 1 or line.startswith("    number ")
+
+
+def test_headings_stand_alone():
+    rows = [("study/experiment with a long name:",), ("  claim", "holds", "words")]
+    drawn = terminal.tabled(("  claim", "verdict", "says"), rows, 60)
+    assert drawn == ["  claim  verdict  says", rows[0][0], "  claim  holds    words"]
+
+
+def test_remarks_are_folded_between_words_at_a_terminal(streams, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    told = Terminal()
+    streams(stderr=told)
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal.say("unknown study. Known: benign_overfitting, teacher_student, vision_transformer")
+    lines = told.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "teacher_student," in " ".join(lines).split()
 
 
 def test_what_cannot_be_delivered(streams):

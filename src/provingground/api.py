@@ -2,10 +2,9 @@
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from provingground.errors import InputError, StoreError, shortened, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
 from provingground.programs import data_of, probe_dims, single
+from provingground.progress import Progress, reporting
 from provingground.refine import stages
 from provingground.registry import studies, study
 from provingground.results import dataset
@@ -37,7 +37,6 @@ from provingground.train import taped
 
 LEAST_SEEDS = 3
 ROUNDS = 3  # of filling what was damaged while a run went on
-Progress = bool | Callable[[int, int, str], None] | None
 
 
 # ------------------------------------------------------------------------------ planning
@@ -137,7 +136,8 @@ def run(
         store: a folder (default: `$PROVING_STORE`, else the user's data folder).
         executor: any `concurrent.futures.Executor` (default: a thread per core); one of other
             processes, such as Dask's (see `cluster`), is sent the names of study and settings.
-        progress: True for a bar, False for none, or a function of (done, total, what).
+        progress: False for none, or a function of (done, total, what). Default: a bar at a
+            terminal and in a notebook, else a line on stderr every ten seconds.
         settings: parameters again, as a dict: needed for those with a name of ours (`scale`,
             `seeds`, ...).
 
@@ -173,14 +173,16 @@ def finish_all(
     Programs are compiled ahead: while a sweep runs, those of the next ones are.
     """
     with Ahead(planned if dispatch.is_local(executor) else ()) as ahead:
-        for each in planned:
-            yield _finished(each, executor, progress, ahead)
+        for number, each in enumerate(planned, 1):
+            place = f"({number} of {len(planned)}) " if len(planned) > 1 else ""
+            yield _finished(each, executor, progress, ahead, place)
 
 
 def _finished(
-    planned: Job, executor: Executor | None, progress: Progress, ahead: Ahead
+    planned: Job, executor: Executor | None, progress: Progress, ahead: Ahead, place: str
 ) -> xr.Dataset:
-    with _reporting(progress, f"{planned.study.name}/{planned.sweep.experiment.name}") as tell:
+    title = f"{place}{planned.study.name}/{planned.sweep.experiment.name}"
+    with reporting(progress, title) as tell:
         for _ in range(ROUNDS):
             for _ in stages(planned):
                 dispatch.run(planned, executor, tell, ahead)
@@ -403,39 +405,3 @@ def _trajectory(trace: Any) -> xr.Dataset:
         },
         coords={"step": np.asarray(trace.step)[:until]},
     )
-
-
-# ---------------------------------------------------------------------------- progress
-
-
-@contextmanager
-def _reporting(progress: Progress, title: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar with rate and time left on stderr, if asked for or at a terminal."""
-    if callable(progress):
-        yield progress
-        return
-    shown = sys.stderr.isatty() if progress is None else progress
-    if not shown:
-        with nullcontext():
-            yield lambda done, total, what: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, rate="")
-
-        def tell(done: int, total: int, what: str) -> None:
-            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
-            rate = f"{speed:.3g} cells/s" if speed else what
-            bar.update(task, completed=done, total=total, description=f"{title}", rate=rate)
-
-        yield tell

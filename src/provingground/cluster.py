@@ -200,7 +200,7 @@ def work(text: str) -> "Finished":
     cells = np.array(order["cells"], "S32")
     _check(job, blocks, cells, order)
     if shared and store.locks.is_signed(lock):  # and the worker died before that was known
-        return Finished(b"", 0, 0.0, 0)
+        return Finished(b"", 0, 0.0, 0, 0.0)
     finished = job.chunk(blocks, cells)
     if shared:
         try:

@@ -4,7 +4,7 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -25,13 +25,12 @@ from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
 from provingground.errors import RunError, Terminated, heed
 from provingground.locks import receipt
+from provingground.progress import TRAINING, Tell
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
 CHUNK_BYTES = 2**25
 RENEW_SECONDS = 60.0
 SECONDS_TO_END = 2.5  # after SIGTERM
-
-Progress = Callable[[int, int, str], None]
 
 
 class Batch(NamedTuple):
@@ -49,7 +48,7 @@ class Batch(NamedTuple):
 def run(
     job: Job,
     executor: Executor | None = None,
-    progress: Progress | None = None,
+    progress: Tell | None = None,
     ahead: Ahead | None = None,
 ) -> None:
     """Computes and stores what is missing. Finished blocks are never computed again.
@@ -80,7 +79,7 @@ def _go_through(work: "_Work") -> None:
 
 
 class _Work:
-    def __init__(self, job: Job, executor: Executor | None, tell: Progress, ahead: Ahead) -> None:
+    def __init__(self, job: Job, executor: Executor | None, tell: Tell, ahead: Ahead) -> None:
         self.job, self.tell = job, tell
         self.own = executor is None
         self.remote = not is_local(executor)
@@ -90,6 +89,7 @@ class _Work:
             cluster.can_be_found(job)
             tell(0, job.sweep.cells, "waiting for a worker")
             job.machine = cluster.machine(executor)
+        tell(0, job.sweep.cells, "tracing")
         ahead.wait(job)
         todo = job.missing()
         if not self.remote and job.lanes is None and tune(job, todo):
@@ -103,7 +103,8 @@ class _Work:
         self.elsewhere: list[Block] = []  # in work by other processes
         self.flying: dict[Future[Finished], Batch] = {}
         self.held: set[str] = set()
-        self.spent: dict[int, list[float]] = {}  # by group: seconds, cells, bytes, memory
+        # By group: seconds, cells, bytes, memory, seconds of compiling.
+        self.spent: dict[int, list[float]] = {}
         self.failed: list[tuple[Block, Exception]] = []
         self.done = 0
         self.over = threading.Event()
@@ -111,7 +112,7 @@ class _Work:
             threading.Thread(target=self._renew, daemon=True).start()
 
     def until_done(self) -> None:
-        self.tell(0, self.total, "compiling")
+        self._tell()
         while self.queue or self.suspects or self.elsewhere or self.flying:
             heed()
             self._submit()
@@ -121,6 +122,7 @@ class _Work:
                 done, _ = wait(both, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in self.flying.keys() & done:
                     self._collect(future)
+                self._tell()
             elif self.elsewhere and not self.queue:
                 self.tell(self.done, self.total, "waiting for another process")
                 self._look_elsewhere()
@@ -155,7 +157,7 @@ class _Work:
         first = self.queue[place]
         count = 1
         if known := self.spent.get(first.group):
-            seconds, cells, size, _ = known
+            seconds, cells, size, *_ = known
             share = first.cells / cells
             fair = len(self.queue) // (2 * self._capacity() or 1)
             long, large = CHUNK_SECONDS / (seconds * share + 1e-9), CHUNK_BYTES / (size * share + 1)
@@ -221,12 +223,19 @@ class _Work:
         if finished.content:
             self.job.store.put_packed(self.job.study.name, finished.content)
         if finished.size:  # else it was stored before
-            known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0])
+            known = self.spent.setdefault(batch.blocks[0].group, [0.0, 0, 0, 0, 0.0])
             for i, more in enumerate((finished.seconds, batch.size, finished.size)):
                 known[i] += more
             known[3] = max(known[3], finished.memory)
+            known[4] = max(known[4], finished.compiling)
         self._finished(batch.cells)
-        self.tell(self.done, self.total, "training")
+
+    def _tell(self) -> None:
+        """Tells how far it is, and with the compiling as long as programs are waited for."""
+        compiled = sum(future.done() for future in self.ready.values())
+        waiting = self.queue and compiled < len(self.ready)
+        what = f"compiled {compiled} of {len(self.ready)} programs" if waiting else TRAINING
+        self.tell(self.done, self.total, what)
 
     def _finished(self, blocks: Iterable[Ids]) -> None:
         for cells in blocks:
@@ -256,8 +265,9 @@ class _Work:
 
     def report(self) -> None:
         """Keeps the timings, and speaks of what failed."""
-        for group, (seconds, cells, _, memory) in self.spent.items():
-            self.job.remember(self.job.groups[group].program, Timing(seconds / cells, int(memory)))
+        for group, (seconds, cells, _, memory, compiling) in self.spent.items():
+            timing = Timing(seconds / cells, int(memory), round(compiling, 3))
+            self.job.remember(self.job.groups[group].program, timing)
         if self.failed:
             block, error = self.failed[0]
             program = self.job.groups[block.group].program

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground.chunk import Ids, packed
+from provingground.errors import RunError, StoreError
 from provingground.grid import Group, Point, Program, Sweep
 from provingground.identity import (
     Identity,
@@ -26,7 +27,7 @@ from provingground.identity import (
     digest_of_data,
     identify,
 )
-from provingground.machine import Machine, here, provenance
+from provingground.machine import Machine, cores, here, provenance
 from provingground.programs import Lanes, Programs, data_of, probe_dims
 from provingground.store import Store
 from provingground.study import Study, traced
@@ -60,9 +61,11 @@ class Block(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """What a sweep will cost. `seconds` is None until its programs have been timed once.
+    """What is left of a sweep, and what it will cost, as far as that is known.
 
-    `memory` counts the bytes of temporary arrays of all workers, as far as it is known.
+    `seconds` are those of training in the programs that were timed once, on this device; None where
+    none was. `untimed` counts the others. `compiling` is what compiling took then; programs that
+    are kept take less. `memory` counts the bytes of temporary arrays of all workers.
     """
 
     cells: int
@@ -71,13 +74,21 @@ class Forecast(NamedTuple):
     seconds: float | None
     memory: int
     lanes: int
+    untimed: int
+    compiling: float
+
+    @property
+    def left(self) -> int:
+        """Cells to run."""
+        return self.cells - self.stored
 
 
 class Timing(NamedTuple):
-    """What a cell of a program costs one worker on this device."""
+    """What a cell of a program costs one worker on this device, and compiling the program."""
 
     seconds: float
     memory: int
+    compiling: float
 
 
 class Finished(NamedTuple):
@@ -87,6 +98,7 @@ class Finished(NamedTuple):
     size: int  # 0 if it was stored before
     seconds: float  # compilation apart
     memory: int
+    compiling: float
 
 
 @dataclass
@@ -155,7 +167,8 @@ class Job:
     @property
     def wanted(self) -> NDArray[np.bool_]:
         """Which points are to be run."""
-        return np.ones(len(self.ids), bool) if self.only is None else self.only
+        points = self.sweep.cells // len(self.sweep.seeds)
+        return np.ones(points, bool) if self.only is None else self.only
 
     def stored(self, cells: Ids | None = None) -> NDArray[np.bool_]:
         """Which cells (of all) are in the store."""
@@ -279,49 +292,66 @@ class Job:
             "seconds": round(seconds, 6),
             **provenance(self.where),
         }
-        memory = self.programs.memory.get(group.program, 0)
+        memory, compiling = self.programs.cost(group.program)
         content = packed(cells, probes, about)
-        return Finished(content, len(content), seconds, memory)
+        return Finished(content, len(content), seconds, memory, compiling)
 
     # ---------------------------------------------------------------------- the cost
 
     def forecast(self, measure: bool = False) -> Forecast:
-        """Cells, compilations and time, from earlier timings or (if asked) one timed call."""
-        lacking = ~self.stored() & self.wanted[:, None]
+        """Cells, programs and time, from the timings of earlier runs. Nothing is traced or compiled
+        on a CPU, unless with `measure`: then programs without a timing are called once."""
+        stored = self.stored() if measure else self._stored_if_known()
+        lacking = ~stored & self.wanted[:, None]
         wanted = int(self.wanted.sum()) * len(self.sweep.seeds)
-        left = [int(lacking[g.points].sum()) for g in self.groups]
-        seconds: float | None = 0.0
-        memory = 0
-        for number, count in enumerate(left):
-            if not count:
-                continue
-            program = self.groups[number].program
-            if self.timing(program) is None and measure:
-                block = next(b for b in self.blocks if b.group == number)
-                *_, taken = self.timed(block)
-                each = taken / block.cells
-                self.remember(program, Timing(each, self.programs.memory.get(program, 0)))
-            if (known := self.timing(program)) is None or seconds is None:
-                seconds = None
-                continue
-            seconds += count * known.seconds / self.where.workers
-            memory = max(memory, known.memory * self.where.workers)
+        left = {n: int(lacking[g.points].sum()) for n, g in enumerate(self.groups)}
+        needed = {n: count for n, count in left.items() if count}
+        timings = {n: self.timing(self.groups[n].program) for n in needed}
+        for number in [n for n, timing in timings.items() if measure and timing is None]:
+            timings[number] = self._measured(number)
+        known = {n: timing for n, timing in timings.items() if timing is not None}
+        compiling = [timing.compiling for timing in known.values()]
         return Forecast(
             cells=wanted,
-            stored=wanted - sum(left),
-            programs=sum(count > 0 for count in left),
-            seconds=seconds,
-            memory=memory,
+            stored=wanted - sum(needed.values()),
+            programs=len(needed),
+            seconds=sum(needed[n] * t.seconds / self.where.workers for n, t in known.items())
+            if known or not needed
+            else None,
+            memory=max((t.memory * self.where.workers for t in known.values()), default=0),
             lanes=max((b.cells for b in self.blocks), default=1),
+            untimed=len(needed) - len(known),
+            compiling=max(sum(compiling) / cores(), *compiling, 0.0),
         )
+
+    def _stored_if_known(self) -> NDArray[np.bool_]:
+        """Which cells are stored; none where a program was never traced with this store."""
+        if "identities" not in vars(self):
+            untraced = replace(self, trace=False)
+            untraced.groups = self.groups
+            try:
+                self.identities = untraced.identities
+            except StoreError:
+                raise
+            except RunError:
+                return np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
+        return self.stored()
+
+    def _measured(self, number: int) -> Timing:
+        """What a program of a group costs, by one call."""
+        block, program = self._whole(number)[0], self.groups[number].program
+        *_, seconds = self.timed(block)
+        timing = Timing(seconds / block.cells, *self.programs.cost(program))
+        self.remember(program, timing)
+        return timing
 
     def timing(self, program: Program) -> Timing | None:
         """What a cell costs on this device, as measured by an earlier run."""
         text = self.store.note("timings", self.on_device(program))
         try:
-            seconds, memory = json.loads(text or "")
-            sensible = 0 <= seconds < 1e9 and 0 <= memory < 1e18
-            return Timing(float(seconds), int(memory)) if sensible else None
+            seconds, memory, compiling = json.loads(text or "")
+            sensible = 0 <= seconds < 1e9 and 0 <= memory < 1e18 and 0 <= compiling < 1e9
+            return Timing(float(seconds), int(memory), float(compiling)) if sensible else None
         except (TypeError, ValueError, RecursionError):  # none, or of another version
             return None
 
@@ -339,6 +369,21 @@ class Job:
         """The name under which a program's timing and width are kept."""
         name = f"{self.study.name} {program.digest()} {self.where.device}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def together(forecasts: Sequence[Forecast]) -> Forecast:
+    """What several sweeps cost, one after the other. What two of them share counts twice."""
+    seconds = [f.seconds for f in forecasts if f.seconds is not None]
+    return Forecast(
+        cells=sum(f.cells for f in forecasts),
+        stored=sum(f.stored for f in forecasts),
+        programs=sum(f.programs for f in forecasts),
+        seconds=sum(seconds) if seconds else None,
+        memory=max((f.memory for f in forecasts), default=0),
+        lanes=max((f.lanes for f in forecasts), default=1),
+        untimed=sum(f.untimed for f in forecasts),
+        compiling=sum(f.compiling for f in forecasts),
+    )
 
 
 # ------------------------------------------------------------------------------- lanes

@@ -5,6 +5,7 @@ away), so weights and data are drawn once for all lanes.
 """
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -51,6 +52,7 @@ class Kept:
     lowered: Any = None  # until it is compiled
     compiled: Any = None
     memory: int = 0
+    seconds: float = 0.0  # that it took to trace and to compile it
     fits: bool = False
 
 
@@ -118,7 +120,7 @@ class Programs:
     data_digest: str
     identities: Mapping[Program, Identity]  # of those that are called
     mode: LaneMode
-    memory: dict[Program, int] = field(default_factory=dict)  # of a call, in bytes
+    costs: dict[Program, tuple[int, float]] = field(default_factory=dict)  # see `cost`
 
     def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
         """Probes as (seeds, points, ...), and how many lanes there were in a call.
@@ -180,8 +182,9 @@ class Programs:
         kept = self._kept(program, lanes)
         with kept.lock:
             if kept.lowered is None and kept.compiled is None:
-                widths = _laid_out(lanes.wide, lanes.deep)
+                start, widths = time.perf_counter(), _laid_out(lanes.wide, lanes.deep)
                 kept.lowered = self._lower(program, lanes.configs, *widths)
+                kept.seconds += time.perf_counter() - start
 
     def compiled(self, program: Program, lanes: Lanes) -> Any:
         """The compiled program of a width; compiled once, whichever thread asks first.
@@ -193,10 +196,11 @@ class Programs:
         kept = self._kept(program, lanes)
         with kept.lock:
             if kept.compiled is None:
-                widths = _laid_out(lanes.wide, lanes.deep)
+                start, widths = time.perf_counter(), _laid_out(lanes.wide, lanes.deep)
                 lowered = kept.lowered or self._lower(program, lanes.configs, *widths)
                 kept.compiled = self._compile(program, lowered, *widths)
                 kept.lowered = None
+                kept.seconds += time.perf_counter() - start
                 needed = kept.compiled.memory_analysis()  # takes 10 ms on a GPU
                 kept.memory = 0 if needed is None else needed.temp_size_in_bytes
             if not kept.fits:
@@ -207,8 +211,12 @@ class Programs:
                         "that are free for a call"
                     )
                 kept.fits = True
-            self.memory[program] = kept.memory
+            self.costs[program] = kept.memory, kept.seconds
             return kept.compiled
+
+    def cost(self, program: Program) -> tuple[int, float]:
+        """The bytes that a call of a compiled program takes, and the seconds it took to compile."""
+        return self.costs.get(program, (0, 0.0))
 
     def _lower(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
         known = self.identities[program]

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args
 
 import equinox as eqx
@@ -229,10 +230,11 @@ class Condition(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What a theory says about one Config: conditions, and predictions by name."""
+    """What a theory says about one Config: conditions, and predictions by name with their words."""
 
     conditions: tuple[Condition, ...]
     values: Mapping[str, float]
+    says: Mapping[str, str] = MappingProxyType({})
 
 
 # --------------------------------------------------------------------------- estimates
@@ -468,7 +470,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper made runnable. The first experiment is the headline."""
+    """A paper made runnable. The first experiment is the headline.
+
+    `bibtex` holds the paper's entry; without it the `cite` is a note.
+    """
 
     name: str
     title: str
@@ -477,6 +482,7 @@ class Study:
     theory: Callable[[Any], Prediction]
     experiments: tuple[Experiment, ...]
     data: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    bibtex: str = ""
 
     def __post_init__(self) -> None:
         for kind, names in {

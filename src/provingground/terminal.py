@@ -6,9 +6,19 @@ import os
 import re
 import shutil
 import sys
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import TextIO
 
 from provingground.errors import RunError
+
+WIDE = 160  # columns, where nobody says how many there are
+NARROWEST = 20
+ROOM = 30  # columns that words want beside the rest of a row, or else they go below it
+GAP, BELOW = "  ", "    "
+KEEP = "\u00a0"  # a space at which a text is not folded; a plain one when it is printed
 
 # Everything that can move the cursor, change colours or turn the direction of writing.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -26,31 +36,144 @@ def plain(text: str) -> str:
 def say(text: str) -> None:
     """A remark on stderr. One that cannot be delivered is dropped, and so are those after it."""
     try:
-        print(plain(text), file=sys.stderr, flush=True)
+        text = plain(text)
+        if sys.stderr.isatty():
+            text = "\n".join(folded(text, width(sys.stderr)))
+        print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
         sys.stderr = _Nowhere()
 
 
 def show_text(text: str) -> None:
-    """A result on stdout."""
+    """A result on stdout, as it is."""
     with _delivered():
         sys.stdout.write(plain(text) + "\n")
 
 
-def show_table(*columns: str, rows: Iterable[Sequence[str]], edge: bool = True) -> None:
-    """A table on stdout, as wide as the terminal."""
-    from rich.console import Console
-    from rich.table import Table
+def show_words(text: str, indent: str = "") -> None:
+    """Sentences on stdout, folded between words to the width that is there."""
+    show_text("\n".join(folded(plain(text), width(sys.stdout), indent)))
 
-    table = Table(*columns, box=None, pad_edge=edge)
-    for row in rows:
-        table.add_row(*(plain(text) for text in row))
-    here, drawn = sys.stdout.isatty(), io.StringIO()
-    width = shutil.get_terminal_size().columns if here else 160
-    console = Console(file=drawn, force_terminal=here, width=width, markup=False, emoji=False)
-    console.print(table, highlight=False)
+
+def show_table(
+    *columns: str, rows: Iterable[Sequence[str]], words: Sequence[str] | None = None
+) -> None:
+    """A table on stdout, as wide as the terminal (see `tabled`)."""
+    rows = [[plain(text) for text in row] for row in rows]
+    head, *lines = tabled(columns, rows, width(sys.stdout), words)
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        head = f"\x1b[1m{head}\x1b[0m"
     with _delivered():
-        sys.stdout.write(drawn.getvalue())
+        sys.stdout.write("\n".join([head, *lines]) + "\n")
+
+
+def width(stream: TextIO) -> int:
+    """The columns of a stream: `$COLUMNS`, else those of the terminal, else many."""
+    otherwise = (WIDE, 24)
+    if stream.isatty() or os.environ.get("COLUMNS"):
+        return max(NARROWEST, shutil.get_terminal_size(otherwise).columns)
+    return WIDE
+
+
+def folded(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of a text, folded between words. A word that is too long stays whole."""
+    return [
+        line.replace(KEEP, " ")
+        for paragraph in text.split("\n")
+        for line in textwrap.wrap(
+            paragraph,
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        or [""]
+    ]
+
+
+def tabled(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    words: Sequence[str] | None = None,
+) -> list[str]:
+    """The lines of a table: its head, then its rows. Nothing is cut, and only `words` are folded.
+
+    `words` are the columns that may be folded, between words (default: the last one). Columns
+    stand side by side as long as they fit, the last one also where it has to be folded; what does
+    not fit comes below its row, indented. A row of one text is a heading.
+
+    >>> rows = [("one", "1", "some longer words"), ("eleven", "11", "words")]
+    >>> print("\\n".join(tabled(("name", "n", "says"), rows, 34)))
+    name    n   says
+    one     1   some longer words
+    eleven  11  words
+    >>> print("\\n".join(tabled(("name", "n", "says"), rows, 20)))
+    name    n
+    one     1
+        some longer
+        words
+    eleven  11
+        words
+    """
+    words = columns[-1:] if words is None else words
+    wide = [
+        max([_letters(name), *(_letters(row[i]) for row in rows if 1 < len(row) > i)])
+        for i, name in enumerate(columns)
+    ]
+    beside, used = 0, 0  # how many columns stand side by side, and how wide they are
+    while beside < len(columns):
+        left = width - used
+        is_last = beside == len(columns) - 1 and columns[beside] in words
+        if beside and wide[beside] > left and not (is_last and left >= ROOM):
+            break
+        wide[beside] = min(wide[beside], left) if is_last else wide[beside]
+        used += wide[beside] + len(GAP)
+        beside += 1
+
+    def lines(row: Sequence[str]) -> Iterator[str]:
+        parts = [[text] for text in row[:beside]]
+        if beside == len(row) == len(columns) and columns[-1] in words:
+            parts[-1] = folded(row[-1], wide[-1])
+        for line in zip_longest(*parts, fillvalue=""):
+            yield GAP.join(_padded(*each) for each in zip(line, wide, strict=False)).rstrip()
+
+    def below(row: Sequence[str]) -> Iterator[str]:
+        rest = list(zip(columns, row, strict=False))[beside:]
+        if short := [f"{name} {text}" for name, text in rest if name not in words and text]:
+            yield from folded(GAP.join(short), width, BELOW)
+        for name, text in rest:
+            if name in words and text:
+                yield from folded(text, width, BELOW)
+
+    drawn = [GAP.join(columns[i].ljust(wide[i]) for i in range(beside)).rstrip()]
+    for row in rows:
+        drawn += row if len(row) == 1 else [*lines(row), *below(row)]
+    return drawn
+
+
+def _padded(text: str, wide: int) -> str:
+    return text + " " * (wide - _letters(text))
+
+
+def _letters(text: str) -> int:
+    """How many columns a text takes."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def duration(seconds: float) -> str:
+    """A time, as one says it.
+
+    >>> duration(0.123), duration(75), duration(500), duration(9000)
+    ('0.12 s', '75 s', '8.3 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def flush() -> None:

@@ -172,6 +172,19 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
+SAYS = {
+    "n_snr2": "N SNR², which Theorems 4.1 and 4.2 compare with a constant",
+    "signal_ratio": "R = N SNR² (σ_p/σ̃_p)²: twice the speed of signal over that of big noise",
+    "benign": "1 if R > 2, where the signal is the faster one; else 0",
+    "boundary_snr": "the SNR at which both speeds are equal, R = 2",
+    "signal_speed": "growth of V_± per step while attention is uniform (Lemma 5.1)",
+    "noise_speed": "growth of V_{n,2} per step while attention is uniform (Lemma 5.1)",
+    "benign_time": "steps of Theorem 4.1, η⁻¹ε⁻¹‖μ‖⁻²‖w_O‖⁻², its constant taken as 1",
+    "harmful_time": "steps of Theorem 4.2, N η⁻¹ε⁻¹σ_p⁻²d⁻¹‖w_O‖⁻², its constant taken as 1",
+    "stage_one_ratio": "N SNR² over the 60 M² C_p² of Lemma 5.2; below 1 it promises less",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """Everything the paper (and the boundary derived here) says about one setting."""
     n, mu2, w2 = cfg.samples, signal_norm(cfg) ** 2, read_out_norm2()
@@ -192,4 +205,5 @@ def theory(cfg: Config) -> Prediction:
             "harmful_time": harmful_time(cfg.lr, cfg.eps, n, cfg.noise**2 * cfg.dim, w2),
             "stage_one_ratio": stage_one_ratio(n, cfg.snr, cfg.tokens, c_p),
         },
+        SAYS,
     )

@@ -7,6 +7,17 @@ from .deep import DeepConfig, DeepProbes, simulate_deep
 from .model import Config, TrainingProbes, simulate_full, simulate_training
 from .simulators import Probes, VoteProbes, simulate, simulate_vote
 
+BIBTEX = """
+@misc{li2024chain_of_thought,
+  author = {H. Li and M. Wang and S. Lu and X. Cui and P.-Y. Chen},
+  title = {Training nonlinear transformers for chain-of-thought inference: a theoretical
+    generalization analysis},
+  eprint = {2410.02167},
+  archiveprefix = {arXiv},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="chain_of_thought",
     title="Chain-of-thought inference of a one-layer transformer",
@@ -23,4 +34,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

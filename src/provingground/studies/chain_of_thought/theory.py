@@ -212,13 +212,22 @@ def conditions(cfg: Config, eps: float) -> tuple[Condition, ...]:
     )
 
 
+SAYS = {
+    "examples_needed": "examples of (7.20) for α' = 0.8, τ = 0.5, ρ = 0.8, constant 1",
+    "stage_one": "T₁ of (F.11): until other steps have no attention",
+    "stage_two": "T₂ of (F.23): until matched columns win",
+    "stage_three": "T₃ of (F.31): until the loss is ε (0.01 where none is set)",
+    "gap_rate": "η/(M-1): growth of the gap per step over p(1-p)² (ours)",
+}
+
+
 def theory(cfg: Config | DeepConfig) -> Prediction:
     """What Theorem 3 says about a training, and Theorem 4 about the default test."""
     needed = {"examples_needed": float(examples_needed(0.8, 0.5, 0.8, cfg.n_patterns))}
     if isinstance(cfg, DeepConfig):  # the theorems are about one layer
-        return Prediction(room(cfg), needed)
+        return Prediction(room(cfg), needed, SAYS)
     eps = cfg.eps or 0.01
     names = ("stage_one", "stage_two", "stage_three")
     stages = dict(zip(names, training_stages(cfg, eps), strict=True))
     rate = {"gap_rate": float(stage_two_rate(cfg.lr, cfg.n_patterns))}
-    return Prediction((*conditions(cfg, eps), *room(cfg)), needed | stages | rate)
+    return Prediction((*conditions(cfg, eps), *room(cfg)), needed | stages | rate, SAYS)

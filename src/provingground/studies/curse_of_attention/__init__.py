@@ -4,6 +4,15 @@ from provingground.study import Simulator, Study
 
 from . import experiments, local, model, remedies, series, theory
 
+BIBTEX = """
+@misc{ke2024curse_of_attention,
+  author = {Y. Ke and Y. Liang and Z. Shi and Z. Song and C. Yang},
+  title = {Curse of attention: a kernel-based perspective for why transformers fail to
+    generalize on time series forecasting and beyond},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="curse_of_attention",
     title="The curse of attention in next-step prediction",
@@ -59,4 +68,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -205,12 +205,27 @@ def conditions(cfg: Any) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
+SAYS = {
+    "next_norm": "‖c‖ = ‖P_{d+1}‖, the length of the next feature",
+    "ood_share": "share of the data that is sign-inconsistent, arccos(c_d/‖c‖)/π",
+    "zero_loss": "risk of predicting zero, ‖c‖² + σ²",
+    "zero_ood": "risk of predicting zero on sign-inconsistent data",
+    "last_ood": "risk of predicting the last value on sign-inconsistent data",
+    "linear_loss": "risk of the residual linear model at w* = c, σ²(1 + ‖c‖²)",
+    "attention_floor": "d E S_d as w → -∞, 2^(1-d)",
+    "attention_ceiling": "d E S_d as w → ∞, 2 - 2^(1-d)",
+    "kernel_min": "least eigenvalue of H(0) at infinite width, one draw",
+    "kernel_max": "largest eigenvalue of H(0) at infinite width, one draw",
+    "spread_min": "v_min of the same draw",
+}
+
+
 def theory(cfg: Any) -> Prediction:
     """Everything the paper, corrected where it must be, says about one setting."""
     if not hasattr(cfg, "mode"):  # attention alone: Theorem 5.3 or Section 7.1
         floor, ceiling = attention_limits(cfg.tokens)
         always = Condition("tokens", cfg.tokens, ">=", 2, "there is another step to attend to")
-        return Prediction((always,), {"attention_floor": floor, "attention_ceiling": ceiling})
+        return Prediction((always,), {"attention_floor": floor, "attention_ceiling": ceiling}, SAYS)
     core, norm, _ = core_norm_sum(cfg.mode, cfg.tokens, cfg.gamma)
     floor, ceiling = attention_limits(cfg.tokens)
     smallest, largest, spread = typical_kernel(min(cfg.samples, 64), cfg.tokens, cfg.noise)
@@ -229,4 +244,5 @@ def theory(cfg: Any) -> Prediction:
             "kernel_max": largest,
             "spread_min": spread,
         },
+        SAYS,
     )

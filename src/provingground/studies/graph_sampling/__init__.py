@@ -6,6 +6,16 @@ from . import experiments, theory
 from .algorithm2 import simulate_algorithm
 from .model import Config, Probes, simulate, simulate_sparse
 
+BIBTEX = """
+@inproceedings{li2022graph_sampling,
+  author = {H. Li and M. Wang and S. Liu and P.-Y. Chen and J. Xiong},
+  title = {Generalization guarantee of training graph convolutional networks with graph
+    topology sampling},
+  booktitle = {International Conference on Machine Learning (ICML)},
+  year = {2022},
+}
+"""
+
 STUDY = Study(
     name="graph_sampling",
     title="Graph convolutional networks and graph topology sampling",
@@ -18,4 +28,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

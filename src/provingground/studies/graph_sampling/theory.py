@@ -265,14 +265,18 @@ def conditions(cfg: Config, poly: float = 0.1) -> tuple[Condition, ...]:
         caps = largest_scale_symmetric(degrees, sizes)
         floors = least_fraction_symmetric(degrees, sizes, p, poly)
         names = "(D.16)", "(D.17)"
+        says = "p* ≤ c₂/(Lψ)²", "S/N ≥ (1 + c₂ poly(ε)/(L √p* ψ))⁻², with poly(ε) = 0.1"
     else:
         caps, floors = largest_scale(degrees, sizes), least_fraction(degrees, sizes, p, poly)
         names = "(5.8)", "(5.10)"
+        says = "p* ≤ c₁/(Lψ)", "S/N ≥ (1 + c₁ poly(ε)/(L p* ψ))⁻¹, with poly(ε) = 0.1"
     found = []
     for i in range(2):
         found += [
-            Condition(f"{names[0]} scale, group {i + 1}", p[i], "<=", float(caps[i])),
-            Condition(f"{names[1]} samples, group {i + 1}", kept[i], ">=", float(floors[i])),
+            Condition(f"{names[0]} scale, group {i + 1}", p[i], "<=", float(caps[i]), says[0]),
+            Condition(
+                f"{names[1]} samples, group {i + 1}", kept[i], ">=", float(floors[i]), says[1]
+            ),
         ]
     norm, delta = float(row_sums(cfg).max()), max(degrees)
     needed = labels_needed(
@@ -289,6 +293,21 @@ def row_sums(cfg: Config) -> Floats:
         root = np.sqrt([cfg.p1, cfg.p2])
         return root * (mass @ root)
     return mass @ np.array([cfg.p1, cfg.p2])
+
+
+SAYS = {
+    "psi_1": "ψ of group 1 (5.9)",
+    "psi_2": "ψ of group 2 (5.9)",
+    "row_sum_1": "expected sum of a row of A*, group 1",
+    "row_sum_2": "expected sum of a row of A*, group 2",
+    "aggregation_noise": "(1-f)/f: noise of sampling over signal, for the smaller fraction f",
+    "dependent_labels": "(1+δ)⁴: labels that may share a feature, at most",
+    "largest_eps": "ε of Theorem 5.3.1, at most",
+    "lambda_v": "λ_v of Tables 5.1 and D.2",
+    "lambda_w": "λ_w of Tables 5.1 and D.2",
+    "sigma_w": "σ_w of Tables 5.1 and D.2",
+    "sigma_v": "σ_v of Tables 5.1 and D.2",
+}
 
 
 def theory(cfg: Config) -> Prediction:
@@ -313,4 +332,5 @@ def theory(cfg: Config) -> Prediction:
             "sigma_w": chosen.sigma_w,
             "sigma_v": chosen.sigma_v,
         },
+        SAYS,
     )

@@ -7,6 +7,16 @@ from .graph_level import GraphProbes, simulate_graphs
 from .model import Config, Probes, simulate
 from .nodes import simulate_nodes
 
+BIBTEX = """
+@inproceedings{li2024graph_transformer,
+  author = {H. Li and M. Wang and T. Ma and S. Liu and Z. Zhang and P.-Y. Chen},
+  title = {What improves the generalization of graph transformers? {A} theoretical dive
+    into self-attention and positional encoding},
+  booktitle = {International Conference on Machine Learning (ICML)},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="graph_transformer",
     title="Generalisation of a one-layer Graph Transformer",
@@ -20,4 +30,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -167,6 +167,21 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
     )
 
 
+SAYS = {
+    "margin": "Δ̄(1): the mean winning margin of ring 1 in the random graph, exact",
+    "gap_disc": "share of class-relevant minus confusion nodes that uniform attention sees, "
+    "discriminative queries",
+    "gap_plain": "the same, other queries",
+    "labels": "labels of (3.9), first term",
+    "labels_gcn": "labels of a GCN, (3.13), first term",
+    "labels_to_cover": "labels that reach every pattern with each vote (derived here)",
+    "iterations": "iterations of (3.8)",
+    "iterations_gcn": "iterations of a GCN, (3.12)",
+    "test_loss": "2ε₀, the limit of the loss in (3.10)",
+    "attention": "mean attention on class-relevant nodes, 1 - ε_S(1-γ_d), from (3.11)",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """Everything the paper says about one setting."""
     graph = cfg.nodes, cfg.frac_disc, cfg.confusion_ratio, cfg.degree
@@ -188,4 +203,4 @@ def theory(cfg: Config) -> Prediction:
         "test_loss": final_loss(cfg.frac_inconsistent),
         "attention": mean_attention(cfg.confusion_ratio, cfg.frac_disc),
     }
-    return Prediction(conditions(cfg), {k: float(v) for k, v in values.items()})
+    return Prediction(conditions(cfg), {k: float(v) for k, v in values.items()}, SAYS)

@@ -18,6 +18,18 @@ from .descent import (
 from .model import Config, LocalProbes, Probes, WideConfig, simulate_fit, simulate_local
 from .tensor import TensorConfig, TensorProbes, simulate_tensor
 
+BIBTEX = """
+@article{li2024group_imbalance,
+  author = {H. Li and S. Zhang and Y. Zhang and M. Wang and S. Liu and P.-Y. Chen},
+  title = {How does promoting the minority fraction affect generalization? {A} theoretical
+    study of one-hidden-layer neural network on group imbalance},
+  journal = {IEEE J. Sel. Top. Signal Process.},
+  volume = {18},
+  number = {2},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="group_imbalance",
     title="Group imbalance of a one-hidden-layer network",
@@ -44,4 +56,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -263,6 +263,23 @@ def conditions(cfg: Config, groups: Groups, teacher: Teacher) -> tuple[Condition
     )  # fmt: skip
 
 
+SAYS = {
+    "m_2": "M₂ = Σ λ_l (‖μ_l‖ + ‖Σ_l^½‖)²",
+    "d_12": "D₁₂ of (C.8): Σ λ_l (‖μ_l‖/s_l + 1)¹²",
+    "curvature": "R = Σ λ_l s_l² ρ_l, from which the rest is made",
+    "gamma": "Γ of Theorem 2, hidden constants 1",
+    "complexity": "B of Theorem 2, the factor of its samples, hidden constants 1",
+    "rate": "q of Theorem 2, in v = 1 - q/K²",
+    "v": "convergence rate of Theorem 2",
+    "error": "E_w of Theorem 2, distance to the teacher, hidden constants 1",
+    "risk": "average risk of Theorem 2, hidden constants 1",
+    "group_risk_1": "risk of group 1 in Theorem 2, hidden constants 1",
+    "group_risk_2": "risk of group 2 in Theorem 2, hidden constants 1",
+    "convex_radius": "r of (C.81), the radius around W* in which the loss is convex",
+    "average_excess": "excess risk of the minimiser for large n, dK/(2n), exact",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """What Theorem 2 (and the local theory) say about one setting."""
     groups = groups_of(cfg)
@@ -284,4 +301,5 @@ def theory(cfg: Config) -> Prediction:
             "convex_radius": convex_radius(groups, teacher),
             "average_excess": average_excess(cfg.dim, cfg.width, cfg.samples),
         },
+        SAYS,
     )

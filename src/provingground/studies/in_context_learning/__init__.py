@@ -9,6 +9,15 @@ from .gpt2 import Decoder, DecoderProbes, simulate_decoder
 from .mechanism import Mechanism, simulate_mechanism
 from .model import Config, Probes, simulate
 
+BIBTEX = """
+@inproceedings{li2024in_context_learning,
+  author = {H. Li and M. Wang and S. Lu and X. Cui and P.-Y. Chen},
+  title = {How do nonlinear transformers learn and generalize in in-context learning?},
+  booktitle = {International Conference on Machine Learning (ICML)},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="in_context_learning",
     title="How nonlinear transformers learn and generalise in context",
@@ -29,4 +38,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -203,21 +203,32 @@ def icl_conditions(cfg: Any) -> tuple[Condition, ...]:
     m_1, n = int(cfg.n_relevant), int(cfg.n_tasks)
     covered = covers_uniformly(first_tasks(m_1, min(n, task_count(m_1))), m_1)
     found = [
-        Condition("6.3.2 tasks", n, ">=", min_tasks(m_1), "training tasks (Lemma E.4.11)"),
+        Condition("6.3.2 tasks", n, ">=", min_tasks(m_1), "|T_tr| ≥ M_1 (Lemma E.4.11)"),
         Condition("6.3.2 coverage", float(covered), "=", 1.0, "labels are covered uniformly"),
         Condition("(iii) training context", cfg.tokens, ">=",
-                  float(needed_context(cfg.alpha, cfg.beta, m_1)), "l_tr (6.9)"),
+                  float(needed_context(cfg.alpha, cfg.beta, m_1)),
+                  "l_tr ≥ max(log M_1/α, 1/(β²α)) (6.9)"),
     ]  # fmt: skip
     if hasattr(cfg, "delta"):
         found += [
-            Condition("(i) width", cfg.width, ">=", float(needed_width(m_1)), "neurons"),
+            Condition("(i) width", cfg.width, ">=", float(needed_width(m_1)),
+                      "m ≥ M_1² log M_1"),
             Condition("(ii) batch", cfg.batch, ">=", float(needed_batch(m_1, 0.1)),
-                      "prompts per step, for a loss of 0.1"),
+                      "B ≥ max(ε⁻², M_1) log M_1, for a loss ε of 0.1"),
             Condition("(iii) test context", cfg.tokens_test, ">=", float(_over(1, cfg.alpha_test)),
-                      "l_ts (6.9)"),
-            Condition("step size", cfg.lr, "<=", 1.0),
+                      "l_ts ≥ 1/α' (6.9)"),
+            Condition("step size", cfg.lr, "<=", 1.0, "η ≤ 1"),
         ]  # fmt: skip
     return tuple(found)
+
+
+SAYS = {
+    "coverage_floor": "half of the training prompts without the query's pattern, ½(1-α/2)^l_tr",
+    "share_of_tasks": "training tasks over all tasks",
+    "iterations_printed": "iterations of (6.10), constant 1",
+    "iterations_margin": "iterations until the cubic term of (E.61) is 1, which keeps the width",
+    "test_floor": "half of the test prompts without the query's pattern, ½(1-α'/2)^l_ts",
+}
 
 
 def theory(cfg: Any) -> Prediction:
@@ -233,4 +244,4 @@ def theory(cfg: Any) -> Prediction:
             steps_to_margin(cfg.lr, cfg.alpha, cfg.beta, cfg.delta, m_1, cfg.width)
         )
         values["test_floor"] = float(coverage_floor(cfg.alpha_test, cfg.tokens_test))
-    return Prediction(icl_conditions(cfg), values)
+    return Prediction(icl_conditions(cfg), values, SAYS)

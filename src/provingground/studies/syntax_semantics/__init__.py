@@ -9,6 +9,16 @@ from .reduced import simulate_reduced
 from .still import GradientProbes, PictureProbes, simulate_gradient, simulate_picture
 from .whole import WholeConfig, simulate_whole
 
+BIBTEX = """
+@misc{syntax_semantics,
+  author = {Anonymous},
+  title = {Mastering syntax, unlocking semantics: a mathematically provable two-stage
+    learning process in transformers},
+  note = {Under double-blind review},
+  year = {2024},
+}
+"""
+
 STUDY = Study(
     name="syntax_semantics",
     title="Easy before hard: two stages of learning in a ReLU attention layer",
@@ -32,4 +42,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -247,6 +247,30 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
+SAYS = {
+    "steps1": "steps of stage 1",
+    "steps2": "steps of stage 2",
+    "hard_floor": "the least hard loss of any V",
+    "hard_one_sided": "the hard loss if one of z + ζ, z - ζ is learned",
+    "dead_zone_probability": "lower bound for a Gaussian V to start where its gradient is zero",
+    "one_sided_gain": "|q| of learning one side over that of learning both; above 1 one is learned",
+    "critical_lr": "step size above which the hard part is not learned (fitted)",
+    "burst": "norm of a step of V that one side makes in the active region",
+    "gate_kick": "how far one step moves p in the active region",
+    "easy_fixed_point": "c of W = c w* w*ᵀ at rest",
+    "easy_norm_bound": "K/λ, the bound of Proposition 4 on the norm of W",
+    "noise_end": "s.d. of the noise part after both stages",
+    "eps_w1": "ε_W,1 of (16), the output of the noise",
+    "eps_v1": "ε_V,1 of (17), the output of the noise",
+    "eps_w": "ε_W of (10), activations that flip",
+    "theorem1_floor": "(a.2): lower bound of the hard loss after stage 1, constants 1",
+    "theorem2_norm": "(b.1): d log(1/ε_W,1), the norm of W after stage 1, constant 1",
+    "theorem2_loss": "(b.2): upper bound of the easy loss, constants 1",
+    "theorem3_loss": "(c.2): upper bound of the hard loss, constants 1",
+    "theorem4_change": "(d.1), (d.2): the change in stage 2, constant 1",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """What the paper, and the exact results found here, say about one setting."""
     d, tau = cfg.dim, cfg.init_std
@@ -279,4 +303,4 @@ def theory(cfg: Config) -> Prediction:
         "theorem3_loss": theorem3_loss(d, eps_v1),
         "theorem4_change": theorem4_change(d, eps_v1),
     }
-    return Prediction(conditions(cfg), {name: float(v) for name, v in values.items()})
+    return Prediction(conditions(cfg), {name: float(v) for name, v in values.items()}, SAYS)

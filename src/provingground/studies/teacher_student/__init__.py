@@ -6,6 +6,14 @@ from . import experiments, theory
 from .full import FullProbes, simulate_full
 from .model import Config, PopulationConfig, Probes, simulate_recursion, simulate_sgd
 
+BIBTEX = """
+@misc{teacher_student,
+  author = {Anonymous},
+  title = {Transformers as students of teacher models},
+  note = {Submitted to ICLR 2026},
+}
+"""
+
 STUDY = Study(
     name="teacher_student",
     title="A position-only transformer learns bilinear teachers",
@@ -19,4 +27,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

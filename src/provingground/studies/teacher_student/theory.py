@@ -209,6 +209,17 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
     )
 
 
+SAYS = {
+    "energy": "expected energy of the teacher, the sum of the squares of V*",
+    "t_star": "T* = D²K/(η energy), about when K p passes 1/2",
+    "leak": "1 - K p after T steps: (D-K) √(K/(2c η energy T))",
+    "excess_loss": "excess loss after T steps: K D (D-K)/(4ηT), Theorem 3.1(3) made sharp",
+    "printed_excess_loss": "the same as printed, K D⁴/(ηT), up to constants",
+    "sgd_floor": "excess loss that label noise keeps up in SGD",
+    "largest_step": "the largest stable step size, 2K/(D c)",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """What is known about one setting, with the expected energy of the teacher."""
     d, k, lr, kappa, t = cfg.tokens, cfg.group, cfg.lr, cfg.kappa, cfg.steps
@@ -226,4 +237,5 @@ def theory(cfg: Config) -> Prediction:
             "sgd_floor": sgd_floor(0.0, d, k, lr, kappa, weights, cfg.noise, cfg.batch),
             "largest_step": largest_step(d, k, kappa),
         },
+        SAYS,
     )

@@ -17,4 +17,5 @@ def theory(cfg: Config) -> Prediction:
     fits = Condition("samples", cfg.samples, ">=", cfg.dim + 2, "the mean excess risk is finite")
     stable = Condition("step size", cfg.lr, "<=", 0.5, "descent is stable where N is large")
     risk = excess_risk(cfg.samples, cfg.dim, cfg.noise) if fits.satisfied else float("inf")
-    return Prediction((fits, stable), {"excess_risk": risk})
+    says = {"excess_risk": "mean excess risk, σ²d/(N - d - 1)"}
+    return Prediction((fits, stable), {"excess_risk": risk}, says)

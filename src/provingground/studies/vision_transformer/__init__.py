@@ -6,6 +6,16 @@ from . import experiments, theory
 from .model import Config, Probes, simulate
 from .tokens import Tokens, simulate_tokens
 
+BIBTEX = """
+@inproceedings{li2023vision_transformer,
+  author = {H. Li and M. Wang and S. Liu and P.-Y. Chen},
+  title = {A theoretical understanding of shallow vision transformers: learning,
+    generalization, and sample complexity},
+  booktitle = {International Conference on Learning Representations (ICLR)},
+  year = {2023},
+}
+"""
+
 STUDY = Study(
     name="vision_transformer",
     title="Learning, generalisation and sample complexity of a shallow vision transformer",
@@ -17,4 +27,5 @@ STUDY = Study(
     },
     theory=theory.theory,
     experiments=experiments.EXPERIMENTS,
+    bibtex=BIBTEX,
 )

@@ -262,6 +262,17 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
+SAYS = {
+    "samples_order": "samples of Theorem 1, α_*⁻² (2.11), constant 1 and small terms left out",
+    "samples_order_cnn": "samples with frozen attention, Proposition 1 (2.13), constant 1",
+    "iters_order": "iterations of Theorem 1, η^-3/5 α_*⁻¹ (2.10)",
+    "iters_polynomial": "iterations after which the output growth of the proof passes 1",
+    "vote_gap": "α_* - α_#: by how much the vote is won",
+    "attention_start": "least mass of attention on relevant tokens at the start",
+    "lucky_fraction": "chance that a neuron is active on the whole cone of a pattern",
+}
+
+
 def theory(cfg: Config) -> Prediction:
     """Everything the paper says about one setting, up to its constants."""
     tau, alpha = token_noise(cfg), cfg.frac_relevant
@@ -281,4 +292,5 @@ def theory(cfg: Config) -> Prediction:
             "attention_start": mass,
             "lucky_fraction": float(lucky_fraction(min(error, math.pi / 2), cfg.dim)),
         },
+        SAYS,
     )

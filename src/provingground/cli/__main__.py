@@ -1,0 +1,5 @@
+"""`python -m provingground.cli`."""
+
+from provingground.cli import main
+
+main()

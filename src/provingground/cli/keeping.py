@@ -1,0 +1,155 @@
+"""Commands that keep things in order: verify, upgrade, diff, bench, new."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from provingground import compare, outputs
+from provingground.cli.base import app
+from provingground.cli.options import StoreOption
+from provingground.errors import InputError, RunError
+from provingground.terminal import say, show_text
+
+
+@app.command()
+def verify(
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY ...]", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Rerun a few stale cells and keep all if they agree."),
+    ] = False,
+) -> None:
+    """Check every file of the store; after an upgrade, adopt results that still agree.
+
+    Exit code 3 when anything is wrong.
+    """
+    from provingground import api, inspection, upkeep
+
+    owners = {name: api.study(name) for name in studies or ()}
+    kept = api.store_at(store)
+    if not kept.exists():
+        raise InputError(f"there is no store at {kept.path}")
+    problems = [*map(str, inspection.foreign(kept)), *map(str, inspection.damaged_notes(kept))]
+    for name in studies or inspection.studies(kept):
+        try:
+            owner = owners.get(name) or api.study(name)
+        except InputError:
+            chunks = [len(chunk.cells) for chunk in kept.chunks(name)]
+            kept.set_aside()
+            show_text(f"{name}: {len(chunks)} files, {sum(chunks)} cells, of a study not known")
+            continue
+        state = upkeep.verify(owner, kept, adopt=adopt)
+        problems += state.problems
+        show_text(
+            f"{name}: {state.chunks} files, {state.cells} cells, {state.stale} stale"
+            + (f", {state.adopted} adopted, {state.refused} differ" if adopt else "")
+        )
+        for remark in state.remarks:
+            show_text(remark)
+    if left := inspection.leftovers(kept):
+        show_text(f"{left} files of processes that are no more; the next run removes them")
+    for problem in problems:
+        say(f"proving: {problem}")
+    if problems or kept.said:
+        raise typer.Exit(3)
+
+
+@app.command()
+def upgrade(store: StoreOption = None) -> None:
+    """Make a store of version 0.1.0, every file of which is sound, one of this version."""
+    from provingground import api, inspection
+    from provingground.store import OLD_FOLDERS
+
+    kept = api.store_at(store)
+    found = inspection.upgrade(kept)
+    for one in found:
+        say(f"proving: {one}")
+    if found:
+        raise RunError(
+            f"{len(found)} files of {kept.path} are not of a store, or damaged; nothing was "
+            "changed. Move them away and try again."
+        )
+    show_text(f"{kept.path} is a store of this version")
+    if old := [name for name in OLD_FOLDERS if (kept.path / name).is_dir()]:
+        show_text(f"not used any more, and may be deleted by hand: {', '.join(old)}")
+
+
+@app.command()
+def diff(
+    a: Annotated[
+        Path,
+        typer.Argument(help="A Dataset (.nc), a record (.json), or a folder of records."),
+    ],
+    b: Annotated[Path, typer.Argument(help="Another of the same kind.")],
+    every: Annotated[
+        bool, typer.Option("--all", help="List everything that differs in the claims.")
+    ] = False,
+) -> None:
+    """Compare two results: verdicts that changed, numbers that moved, and a count of the rest.
+
+    Exit code 1 when a verdict changed or a claim of the first is missing from the second.
+    """
+    found = compare.difference(a, b, every)
+    show_text("\n".join(found.lines))
+    if found.changed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    full: Annotated[
+        bool,
+        typer.Option("--full/--quick", help="Published and 16 times larger sizes, or small ones."),
+    ] = False,
+    size: Annotated[
+        str | None,
+        typer.Option(help="With --full: only `full` or only `large`.", show_default=False),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="One of the workloads W1 to W5. Repeatable.", show_default=False),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(help="Times each side runs, in turns.")] = 3,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--json", help="Write the numbers.", show_default=False)
+    ] = None,
+) -> None:
+    """Time the engine against what a user would write instead, side by side.
+
+    The peers are in PyTorch; without it the engine is timed alone.
+    """
+    root = Path(__file__).resolve().parents[3]
+    if not (root / "benchmarks" / "run.py").exists():
+        raise InputError("the benchmarks come with the sources, not with the installed package")
+    outputs.check(out)
+    sys.path.insert(0, str(root))
+    from benchmarks import run
+
+    options = ["--full" if full else "--quick", "--repetitions", str(repetitions)]
+    options += ["--size", size] if size else []
+    options += ["--only", *only] if only else []
+    options += ["--markdown"] if markdown else []
+    options += ["--json", str(out)] if out else []
+    raise typer.Exit(run.main(options))
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the study, in letters, digits and _.")],
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),
+) -> None:
+    """Start a study of your own from the skeleton."""
+    from provingground import upkeep
+
+    path = upkeep.scaffold(name, folder)
+    show_text(
+        f"made {path}\n"
+        f"try:  proving --study-path {path} check {name}\n"
+        f"or install it (pip install {path.parent.resolve()}) and its entry point is found"
+    )

@@ -1,0 +1,82 @@
+"""Commands that show stored results: figure, report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from provingground import outputs
+from provingground.cli.base import app
+from provingground.cli.options import (
+    HeadlineOption,
+    ScaleOption,
+    SeedsOption,
+    SetOption,
+    StoreOption,
+    Target,
+    Targets,
+    job_of,
+)
+from provingground.errors import RunError
+from provingground.terminal import say, show_text
+
+
+@app.command()
+def figure(
+    target: Target,
+    out: Annotated[Path, typer.Option(help="A .png, .svg or .pdf file.", show_default=False)],
+    scale: ScaleOption = "quick",
+    set_: SetOption = None,
+    seeds: SeedsOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Draw the figure of an experiment from stored results."""
+    from provingground import api, plot
+
+    outputs.check(out, (".png", ".svg", ".pdf"))
+    job = job_of(*api.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False)
+    ds = api.stored(job)
+    if ds.attrs["missing"]:
+        raise RunError(
+            f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
+            f"run `proving run {target}` with the same options first"
+        )
+    outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
+    say(f"wrote {out}")
+
+
+@app.command()
+def report(
+    targets: Targets = None,
+    scale: ScaleOption = "quick",
+    headline: HeadlineOption = False,
+    store: StoreOption = None,
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+) -> None:
+    """Write one HTML file with all verdicts and figures, from stored results."""
+    from provingground import api
+    from provingground.atlas.render import Entry
+    from provingground.atlas.render import report as render
+    from provingground.errors import StoreError
+
+    outputs.check(out)
+    kept = api.store_at(store)
+    entries, left_out = [], []
+    for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
+        try:
+            ds = api.load(owner, experiment.name, scale=scale, store=kept)  # pyright: ignore
+        except StoreError:
+            raise
+        except RunError:
+            left_out.append(f"{owner.name}/{experiment.name}")
+            continue
+        if ds.attrs["missing"]:
+            left_out.append(f"{owner.name}/{experiment.name}")
+            continue
+        entries.append(Entry(owner, experiment, ds, api.verdicts(owner, experiment, ds)))
+    if left_out:
+        say(f"not in the report, since not (wholly) stored: {', '.join(left_out)}")
+    if not entries:
+        raise RunError("nothing to report: run `proving check` first")
+    outputs.write(out, render(entries, scale=scale).encode())
+    show_text(f"report: {out.resolve()}")

@@ -1,0 +1,97 @@
+"""How numbers, symbols, forecasts and verdicts are put into words for a terminal."""
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from provingground.compare import bound
+from provingground.terminal import any_letter, duration, show_table
+
+if TYPE_CHECKING:
+    from provingground.engine import Forecast
+    from provingground.study import Verdict
+
+MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? "}
+
+
+def number(value: Any, digits: int = 6) -> str:
+    """A setting."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def count(many: int, what: str) -> str:
+    """So many of something.
+
+    >>> count(1, "cell"), count(2, "cell")
+    ('1 cell', '2 cells')
+    """
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"
+
+
+def symbol(latex: str) -> str:
+    r"""A symbol of a paper in plain letters.
+
+    >>> symbol(r"\\tilde\\sigma_p"), symbol(r"N_{\\mathrm{test}}"), symbol(r"\\|\\delta\\|")
+    ('σ̃_p', 'N_test', '‖δ‖')
+    """
+    marks = {"tilde": "\u0303", "hat": "\u0302", "dot": "\u0307"}
+    text = latex.replace(r"\|", "‖").replace(r"\ell", "l").replace(r"\#", "#")
+    text = re.sub(r"\\(mathrm|mathcal) ?(\{([^{}]*)\}|(\w))", r"\3\4", text)
+    text = re.sub(r"\\([A-Za-z]+) ?", lambda word: _letter(word[1], marks), text)
+    text = re.sub(r"([\u0302\u0303\u0307])(\w)", r"\2\1", text)  # marks follow their letter
+    return re.sub(r"[{}]", "", text)
+
+
+def with_letters(text: str) -> str:
+    """A text with the symbols in it, which stand between dollars, in plain letters."""
+    return re.sub(r"\$([^$]*)\$", lambda found: symbol(found[1]), text)
+
+
+def _letter(name: str, marks: dict[str, str]) -> str:
+    """What a command of LaTeX stands for: a mark, a Greek letter, or itself (such as max)."""
+    size = "CAPITAL" if name[0].isupper() else "SMALL"
+    name = {"varepsilon": "epsilon", "lambda": "lamda", "Lambda": "Lamda"}.get(name, name)
+    try:
+        return marks.get(name) or unicodedata.lookup(f"GREEK {size} LETTER {name.upper()}")
+    except KeyError:
+        return name
+
+
+def cost(forecast: "Forecast", most: str = "") -> str:
+    """What is left to run, and how long that takes as far as is known."""
+    if not forecast.left:
+        return "nothing to run"
+    programs, timed = forecast.programs, forecast.programs - forecast.untimed
+    told = f"{most}{count(forecast.left, 'cell')} to run with {count(programs, 'program')}"
+    if forecast.seconds is None or not timed:
+        return f"{told}, not timed on this machine yet"
+    told += f", about {duration(forecast.seconds)} of training"
+    if forecast.compiling >= 1:
+        told += f" and up to {duration(forecast.compiling)} of compiling"
+    if forecast.untimed:
+        told += f" for {timed} of them, the others not timed yet"
+    return told
+
+
+def show_verdicts(verdicts: "list[Verdict]") -> None:
+    """Verdicts as a table, by experiment."""
+    rows: list[tuple[str, ...]] = []
+    group = ""
+    for v in verdicts:
+        if group != (group := f"{v.study}/{v.experiment}"):
+            rows.append((f"{group}:",))
+        told = any_letter(MARKS[v.verdict]) + v.verdict
+        rows.append(
+            (
+                f"  {v.claim}",
+                f"{told}, SURPRISE" if v.surprise else told + ", as expected" * _foreseen(v),
+                str(v.estimate),
+                bound(*v.within),
+                f"{v.says}. {v.note}" if v.note else v.says,
+            )
+        )
+    show_table("  claim", "verdict", "measured", "bound", "says", rows=rows)
+
+
+def _foreseen(v: "Verdict") -> bool:
+    return v.verdict == v.expected == "fails"
