@@ -468,7 +468,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper made runnable. The first experiment is the headline."""
+    """A paper made runnable. The first experiment is the headline.
+
+    `statement` says what the paper states, in one to three sentences of plain words and $LaTeX$.
+    """
 
     name: str
     title: str
@@ -477,6 +480,7 @@ class Study:
     theory: Callable[[Any], Prediction]
     experiments: tuple[Experiment, ...]
     data: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    statement: str = ""
 
     def __post_init__(self) -> None:
         for kind, names in {
