@@ -356,6 +356,7 @@ def figure(
     set_: SetOption = None,
     seeds: SeedsOption = None,
     store: StoreOption = None,
+    style: Annotated[str, typer.Option(help="screen, or paper (column width).")] = "screen",
 ) -> None:
     """Draw the figure of an experiment from stored results."""
     from provingground import api, plot
@@ -368,7 +369,8 @@ def figure(
             f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
             f"run `proving run {target}` with the same options first"
         )
-    outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
+    with plot.style(style):
+        outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
     say(f"wrote {out}")
 
 

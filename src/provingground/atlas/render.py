@@ -238,7 +238,7 @@ def provenance(ds: xr.Dataset) -> dict[str, Any]:
     Every attribute is told; records become dicts of text.
     """
     seeds = ds["seed"].values.tolist() if "seed" in ds.coords else []
-    first = dict.fromkeys(("commit", "version", "date", "device"), "not recorded")
+    first: dict[str, Any] = dict.fromkeys(("commit", "version", "date", "device"), "not recorded")
     first["seeds"] = f"{len(seeds)}: {shown(seeds)}" if seeds else "n/a"
     facts: dict[str, Any] = {}
     known = {name: value for name, value in ds.attrs.items() if value != "?"}

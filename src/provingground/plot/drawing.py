@@ -7,14 +7,17 @@ import math
 import re
 import textwrap
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects, ticker
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -32,7 +35,6 @@ from scipy.special import stdtrit
 from provingground import files
 from provingground.errors import InputError, unknown
 
-SINGLE, DOUBLE = 3.5, 7.0  # one and two printed columns, inches
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe-Ito
 MARKERS = "os^DvP"
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
@@ -58,6 +60,43 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "provingground",
     "pdf.fonttype": 42,
 }
+
+
+class Look(NamedTuple):
+    """A style: matplotlib's settings, and what they do not cover."""
+
+    settings: dict[Any, Any]
+    single: float  # inches: the width of a figure of one panel, or of panels in one column
+    double: float  # and of one with panels side by side
+    ticks: float  # points
+    foot: float
+    line: float  # the width of lines, as a multiple
+    fixed: bool  # whether figures have these widths even if they ask for others, and no title
+
+
+LOOKS = {
+    "screen": Look(STYLE, 3.5, 7.0, 8, 6.5, 1.0, False),
+    "paper": Look(
+        STYLE
+        | {
+            "font.size": 7.5,
+            "axes.titlesize": 7.5,
+            "axes.labelsize": 7.5,
+            "axes.linewidth": 0.5,
+            "legend.fontsize": 7,
+            "legend.columnspacing": 1.0,
+            "legend.handlelength": 1.6,
+            "lines.linewidth": 1.0,
+            "lines.markersize": 3.2,
+        },
+        3.3,
+        6.8,
+        7,
+        7,
+        0.75,
+        True,
+    ),
+}
 Estimates = Sequence[tuple[float, float, float]]  # value, low, high
 Data = xr.DataArray | xr.Dataset | Estimates  # a Dataset holds value, low and high
 Where = str | xr.DataArray  # the name of an axis; for a list of estimates, their coordinate
@@ -65,16 +104,42 @@ Theory = Mapping[str, Callable[[np.ndarray], Any] | tuple[Any, Any]]  # y of x, 
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
+_look = ContextVar("look", default=LOOKS["screen"])
+
+
+@contextmanager
+def style(name: str) -> Iterator[None]:
+    """Figures that are made in this context have a style: "screen" (the default) or "paper".
+
+    The style for papers has the width of a column, small type, thin lines and no title. A figure
+    keeps the style that it was made in.
+    """
+    if name not in LOOKS:
+        raise unknown("style", name, LOOKS)
+    before = _look.set(LOOKS[name])
+    try:
+        yield
+    finally:
+        _look.reset(before)
+
+
+def _look_of(drawn: Any) -> Look:
+    """The style of a figure, or of the one that a panel stands in."""
+    fig = drawn.get_figure(root=True) if isinstance(drawn, Artist) else None
+    return getattr(fig, "look", None) or _look.get()
 
 
 def _styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Runs a function under `STYLE`. Matplotlib's settings are shared by threads, hence a lock."""
+    """Runs a function in the style of the figure that it draws into.
+
+    Matplotlib's settings are shared by threads, hence a lock.
+    """
 
     @functools.wraps(draw)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with _lock, matplotlib.rc_context():
             matplotlib.rcdefaults()
-            matplotlib.rcParams.update(STYLE)
+            matplotlib.rcParams.update(_look_of(args[0] if args else None).settings)
             return draw(*args, **kwargs)
 
     return call
@@ -86,6 +151,7 @@ def _styled(draw: Callable[P, R]) -> Callable[P, R]:
 class Sheet(Figure):
     """A figure that remembers its height without legends and what its footer says."""
 
+    look: Look = LOOKS["screen"]
     base: float | None = None
     seeds: frozenset[int] = frozenset()
     marks: tuple[str, ...] = ()
@@ -97,7 +163,7 @@ class Sheet(Figure):
         few, many = min(self.seeds, default=0), max(self.seeds, default=0)
         count = f"{few} seed{'s' * (few > 1)}" if few == many else f"{few} to {many} seeds"
         text = "; ".join(([count] if many else []) + [*self.marks])
-        self.supxlabel(text, x=0.99, ha="right", fontsize=6.5, color=GREY)
+        self.supxlabel(text, x=0.99, ha="right", fontsize=self.look.foot, color=GREY)
 
 
 @_styled
@@ -115,15 +181,20 @@ def figure(
     Unless its height is given it grows with its legends. `seeds` is needed only where what is
     drawn has no dimension `seed` that would tell.
     """
-    width = width or (SINGLE if cols == 1 else DOUBLE)
+    look = _look.get()
+    usual = look.single if cols == 1 else look.double
+    if look.fixed:
+        height, width, title = height and height * usual / (width or usual), usual, ""
+    width = width or usual
     base = rows * min(max(0.74 * width / cols, 2.0), 2.8) + 0.25 * bool(title)
     fig = Sheet(figsize=(width, height or base), dpi=150, layout="constrained")
+    fig.look = look
     FigureCanvasAgg(fig)
     fig.base = None if height else base
     axes = [fig.add_subplot(rows, cols, k + 1) for k in range(rows * cols)]
     for ax in axes:  # ticks are made at drawing, when STYLE may not be in force
-        ax.tick_params(which="major", labelsize=8, length=3, width=0.7)
-        ax.tick_params(which="minor", length=1.8, width=0.5)
+        ax.tick_params(which="major", labelsize=look.ticks, length=3, width=0.7 * look.line)
+        ax.tick_params(which="minor", length=1.8, width=0.5 * look.line)
     if title:
         fig.suptitle(title, x=0.01, ha="left")
     fig.note(seeds)
@@ -138,6 +209,12 @@ def finish(fig: Figure) -> Figure:
     """
     panels, heights = _panels(fig), {}
     for ax in panels:
+        for which in "xy":
+            axis: Axis = getattr(ax, f"{which}axis")
+            if axis.get_scale() == "log" and isinstance(
+                axis.get_major_locator(), ticker.LogLocator
+            ):
+                _log_ticks(axis)
         _fold(ax.xaxis.label, ax.bbox.width)
         _fold(ax.yaxis.label, 0.85 * ax.bbox.height)
         if legend := ax.get_legend():
@@ -145,8 +222,11 @@ def finish(fig: Figure) -> Figure:
     fig.draw_without_rendering()
     rows = [spec.rowspan.start if (spec := ax.get_subplotspec()) else -1 for ax in panels]
     for ax, row in zip(panels, rows, strict=True):
-        boxes = [t.get_window_extent() for t in _tick_labels(ax.xaxis)]
-        if any(a.x1 + 2 > b.x0 > a.x0 for a, b in itertools.pairwise(boxes)):
+        locator: Any = ax.xaxis.get_major_locator()
+        for bins in (5, 4, 3) if isinstance(locator, ticker.MaxNLocator) else ():
+            if _crowded(ax.xaxis, 6):
+                locator.set_params(nbins=bins)
+        if _crowded(ax.xaxis, 2):
             ax.tick_params(axis="x", rotation=90)
         if legend := _legend(ax):
             legend.set_in_layout(False)
@@ -156,7 +236,8 @@ def finish(fig: Figure) -> Figure:
         words, pad = (ax.get_title("left") or ax.get_title()).strip(), 72 * heights.get(row, 0)
         if words or pad:
             ax.set_title("")
-            ax.set_title(words or " ", loc="left", pad=pad + 4, fontsize=8.5 if words else 1)
+            size = matplotlib.rcParams["axes.titlesize"] if words else 1
+            ax.set_title(words or " ", loc="left", pad=pad + 4, fontsize=size)
     if isinstance(fig, Sheet) and fig.base:
         fig.set_figheight(fig.base + sum(heights.values()))
     fig.draw_without_rendering()
@@ -274,12 +355,16 @@ class _LogTicks(ticker.Locator):
     def tick_values(self, vmin: float, vmax: float) -> Any:
         low, high = max(min(vmin, vmax), self.linear, 1e-300), max(vmin, vmax, 1e-299)
         powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        fewer = np.array([])
         for heads in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
             ticks = np.outer(10.0**powers, heads).ravel()
             ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-            if len(ticks) >= 3:
+            if len(ticks) > self.most and len(fewer) == 2:  # two that are round, not every other
+                ticks = fewer
+            if len(ticks) >= 3 or ticks is fewer:
                 ticks = ticks[:: math.ceil(len(ticks) / self.most)]
                 return np.concatenate([[0.0], ticks]) if self.linear else ticks
+            fewer = ticks
         return ticker.MaxNLocator(4).tick_values(low, high)
 
 
@@ -309,14 +394,23 @@ def _tick_labels(axis: Axis) -> list[Text]:
     return [n for t in ticks for n in (t.label1, t.label2) if n.get_visible() and n.get_text()]
 
 
+def _crowded(axis: Axis, gap: float) -> bool:
+    """Whether labels of an x axis stand closer than some pixels."""
+    boxes = [t.get_window_extent() for t in _tick_labels(axis)]
+    return any(a.x1 + gap > b.x0 > a.x0 for a, b in itertools.pairwise(boxes))
+
+
 def _is_map(ax: Axes) -> bool:
     return any(isinstance(a, QuadMesh | AxesImage) for a in ax.get_children())
 
 
 def _log_scale(ax: Axes, which: str, linear: float = 0.0) -> None:
-    axis: Axis = getattr(ax, f"{which}axis")
     options = dict(value="symlog", linthresh=linear) if linear else dict(value="log")
     getattr(ax, f"set_{which}scale")(**options)
+    _log_ticks(getattr(ax, f"{which}axis"), linear)
+
+
+def _log_ticks(axis: Axis, linear: float = 0.0) -> None:
     axis.set_major_locator(_LogTicks(linear))
     axis.set_major_formatter(_LogLabels())
     axis.set_minor_formatter(ticker.NullFormatter())
@@ -451,7 +545,15 @@ def curve(
             ax.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
         else:
             bars = None if np.isnan(low).all() else np.maximum([mean - low, high - mean], 0)
-            ax.errorbar(at, mean, yerr=bars, linestyle="none", elinewidth=1, zorder=3, **look)
+            ax.errorbar(
+                at,
+                mean,
+                yerr=bars,
+                linestyle="none",
+                elinewidth=_look_of(ax).line,
+                zorder=3,
+                **look,
+            )
         if bad.any():
             edge: dict[str, Any] = dict(transform=ax.get_xaxis_transform(), clip_on=False)
             ax.plot(at[bad], np.ones(bad.sum()), "x", color=color, zorder=5, **edge)
@@ -477,7 +579,9 @@ def law(
         e, window = fit.slope, getattr(fit, "window", ends)
         span = np.geomspace(max(ends[0], window[0]), min(ends[1], window[1]), 200)
         text = rf"fit {base}^{{{e.value:.2f}}}$ $[{{{e.low:.2f}}}, {{{e.high:.2f}}}]$"
-        ax.plot(span, fit(span), color=GREY, linewidth=0.9, zorder=1.9, label=text)
+        ax.plot(
+            span, fit(span), color=GREY, linewidth=0.9 * _look_of(ax).line, zorder=1.9, label=text
+        )
     if isinstance(predicted, int | float):
         ok = mean > 0
         scale = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
@@ -496,7 +600,8 @@ def theory_curve(ax: Axes, x: Any, y: Any, label: str = "theory") -> None:
         y = np.broadcast_to(np.asarray(y(x) if callable(y) else y, float), x.shape)
     known = [a.get_label() for a in ax.lines if a.get_gid() == "theory"]
     dash = DASHES[[*dict.fromkeys((*known, label))].index(label) % len(DASHES)]
-    look: dict[str, Any] = dict(color="black", linewidth=1.2, linestyle=dash, zorder=2.5)
+    look: dict[str, Any] = dict(color="black", linewidth=1.2 * _look_of(ax).line)
+    look |= dict(linestyle=dash, zorder=2.5)
     if _is_map(ax):
         look["path_effects"] = [patheffects.withStroke(linewidth=2.6, foreground="white")]
     ax.plot(x, y, label=label, gid="theory", **look)
@@ -507,21 +612,37 @@ def theory_curve(ax: Axes, x: Any, y: Any, label: str = "theory") -> None:
 
 
 def _map(
-    ax: Axes, z: xr.DataArray, x: str, y: str, log: str, theory: Theory | None, **look: Any
+    ax: Axes,
+    z: xr.DataArray,
+    x: str,
+    y: str,
+    log: str,
+    theory: Theory | None,
+    fine: bool = False,
+    **look: Any,
 ) -> QuadMesh:
-    """The mean over seeds as cells, hatched where a seed diverged, and the theory's curves."""
-    table, borders = summary(z), []
+    """The mean over seeds as cells, hatched where a seed diverged, and the theory's curves.
+
+    With `fine`, columns are interpolated along y.
+    """
+    table, places, borders = summary(z), [], []
     for which, coord in zip("xy", _coords(z, x, y), strict=True):
         at = _place(ax, which, coord, log)
         table = table.isel({coord.dims[0]: np.argsort(at)}).transpose(coord.dims[0], ...)
-        borders.append(edges(np.sort(at), getattr(ax, f"get_{which}scale")() == "log"))
+        places.append(np.sort(at))
+        borders.append(edges(places[-1], getattr(ax, f"get_{which}scale")() == "log"))
     a, b = borders
     mean = np.ma.masked_invalid(table["mean"].values)
     if isinstance(look["norm"], LogNorm):  # zeros get the lowest colour
         positive = mean[mean > 0].compressed()
         mean = np.ma.maximum(mean, positive.min(initial=1.0 if positive.size == 0 else np.inf))
         look["norm"] = look["norm"] if positive.size else Normalize()
-    mesh = ax.pcolormesh(a, b, mean, edgecolors="face", linewidth=0.2, **look)
+    rows, shown = (
+        _refined(places[1], b, mean, ax.get_yscale() == "log")
+        if fine and not mean.mask.any()
+        else (b, mean)
+    )
+    mesh = ax.pcolormesh(a, rows, shown, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
         Rectangle((float(a[i]), float(b[j])), float(a[i + 1] - a[i]), float(b[j + 1] - b[j]))
@@ -541,13 +662,25 @@ def _map(
     return mesh
 
 
+def _refined(
+    centres: np.ndarray, borders: np.ndarray, rows: np.ndarray, log: bool, count: int = 240
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a map interpolated linearly between their centres: the borders of thin rows, and
+    their values. A level is then crossed where `stats.threshold` says."""
+    u, ends = (np.log(v) if log else np.asarray(v, float) for v in (centres, borders[[0, -1]]))
+    fine = np.linspace(ends[0], ends[1], count + 1)
+    middle = (fine[1:] + fine[:-1]) / 2
+    values = np.stack([np.interp(middle, u, column) for column in np.asarray(rows).T], axis=1)
+    return (np.exp(fine) if log else fine), values
+
+
 def _colour_bar(ax: Axes, what: Any, da: xr.DataArray) -> None:
     """A bar inside the panel's frame, so that legends beside it do not push it away."""
     fig = ax.get_figure(root=True)
     assert fig is not None
     bar = fig.colorbar(what, cax=ax.inset_axes((1.03, 0, 0.04, 1)), label=label(da))
     bar.ax.spines[:].set_visible(False)
-    bar.ax.tick_params(which="both", labelsize=8, width=0.5, length=2)
+    bar.ax.tick_params(which="both", labelsize=_look_of(ax).ticks, width=0.5, length=2)
     if isinstance(what.norm, LogNorm):
         bar.ax.yaxis.set(major_locator=_LogTicks(), major_formatter=_LogLabels())
         bar.ax.yaxis.set_minor_formatter(ticker.NullFormatter())
@@ -588,7 +721,7 @@ def phase_diagram(
     theory: Theory | None = None,
     boundary: xr.Dataset | tuple[xr.DataArray, Estimates] | None = None,
 ) -> None:
-    """Where the mean over seeds lies below and above `cut`.
+    """Where the mean over seeds lies below and above `cut`, interpolated along y.
 
     `boundary` holds estimates of the place of the transition along y at values of x: a Dataset
     of value, low and high, or the coordinate and a list.
@@ -597,7 +730,7 @@ def phase_diagram(
     name = f"${s}" if (s := z.attrs.get("symbol")) else f"{label(z)} $"
     for colour, sign in ((BELOW, "<"), (ABOVE, r"\geq")):
         ax.fill_between([], [], color=colour, label=f"{name} {sign} {_number(cut)}$")
-    _map(ax, z, x, y, log, theory, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
+    _map(ax, z, x, y, log, theory, fine=True, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
     if boundary is not None:
         low, high = ax.get_ylim()
         at = boundary if isinstance(boundary, xr.Dataset) else _points(boundary[1], boundary[0])
