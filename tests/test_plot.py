@@ -19,7 +19,7 @@ from scipy.stats import t as student_t
 
 from provingground import plot, stats
 from provingground.errors import InputError
-from provingground.plot import drawing
+from provingground.plot.ticks import LogLabels, LogTicks
 
 SNR = np.geomspace(0.16, 15.6, 7)
 ATTRS: dict[str, tuple[str, str]] = {
@@ -122,14 +122,14 @@ def test_summary_of_rates_is_wilson() -> None:
 @given(st.floats(-6, 6), st.floats(0.05, 12))
 def test_log_ticks_are_few_and_in_sight(start: float, decades: float) -> None:
     low, high = 10**start, 10 ** (start + decades)
-    ticks = drawing._LogTicks().tick_values(low, high)
+    ticks = LogTicks().tick_values(low, high)
     inside = [t for t in ticks if low * 0.999 <= t <= high * 1.001]
     assert 2 <= len(inside) <= 9
-    assert len(set(drawing._LogLabels().format_ticks(ticks))) == len(ticks)
+    assert len(set(LogLabels().format_ticks(ticks))) == len(ticks)
 
 
 def test_log_labels_are_plain_where_short() -> None:
-    labels = drawing._LogLabels().format_ticks
+    labels = LogLabels().format_ticks
     assert labels([0.3, 1, 30]) == ["0.3", "1", "30"]
     assert labels([1, 3e5]) == ["$10^{0}$", r"$3\times 10^{5}$"]
 
