@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.stats import t as student_t
 
-from provingground import plot, stats
+from provingground import api, plot, stats
 from provingground.errors import InputError
 from provingground.plot.ticks import LogLabels, LogTicks
 
@@ -501,6 +501,17 @@ def test_paper_style_has_column_width_small_type_and_no_title() -> None:
         assert sizes <= {7, 7.5}
     assert ax.lines[0].get_linewidth() < other.lines[0].get_linewidth()
     assert {t.get_fontsize() for t in other.get_xticklabels()} == {8}
+
+
+def test_the_figure_of_an_experiment_in_paper_style(tmp_path: Any) -> None:
+    setting: dict[str, Any] = dict(samples=[40, 80], noise=[1.0], seeds=3, store=tmp_path)
+    api.run("toy/risk", **setting)
+    fig, usual = (api.figure("toy/risk", **style, **setting) for style in ({"style": "paper"}, {}))
+    assert fig.get_size_inches()[0] in (pytest.approx(3.3), pytest.approx(6.8))
+    assert usual.get_size_inches()[0] not in (pytest.approx(3.3), pytest.approx(6.8))
+    assert plot.check_layout(fig) == []
+    with pytest.raises(InputError, match="style"):
+        api.figure("toy/risk", style="poster", **setting)
 
 
 def test_unknown_style_is_refused() -> None:

@@ -45,11 +45,10 @@ def _map(
         positive = mean[mean > 0].compressed()
         mean = np.ma.maximum(mean, positive.min(initial=1.0 if positive.size == 0 else np.inf))
         look["norm"] = look["norm"] if positive.size else Normalize()
-    rows, shown = (
-        refined(places[1], b, mean, ax.get_yscale() == "log")
-        if fine and not mean.mask.any()
-        else (b, mean)
-    )
+    rows, shown, mark = b, mean, "map: mean"
+    if fine and not mean.mask.any():
+        rows, shown = refined(places[1], b, mean, ax.get_yscale() == "log")
+        mark = "map: mean, interpolated along y"
     mesh = ax.pcolormesh(a, rows, shown, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
@@ -66,7 +65,7 @@ def _map(
     for name, line in (theory or {}).items():
         u, v = line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)
         theory_curve(ax, u, v, name)
-    tidy(ax, z, "map: mean")
+    tidy(ax, z, mark)
     return mesh
 
 
