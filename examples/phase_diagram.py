@@ -1,8 +1,8 @@
 """A phase diagram from start to finish: run, estimate, draw, replay, and a rule of one's own.
 
-Run it as a script or, cell by cell, in an editor that knows `# %%`. It takes less than a minute on
-two cores and writes its pictures to the folder `figures`. With EXAMPLE_SIZE=small it takes seconds,
-at sizes too small to mean much.
+Run it as a script or, cell by cell, in an editor that knows `# %%`. It takes a minute or two on two
+cores and writes its pictures to the folder `figures`. With EXAMPLE_SIZE=small it takes seconds, at
+sizes too small to mean much.
 """
 
 # %% Sizes. Values (snr) share one compiled program; counts (samples) share one up to their padding.
@@ -26,7 +26,7 @@ from provingground.train import descend, log_steps
 
 SMALL = os.environ.get("EXAMPLE_SIZE") == "small"
 SEEDS = 3 if SMALL else 6
-SAMPLES = [6, 8] if SMALL else [4, 8, 12, 16]
+SAMPLES = [6, 8] if SMALL else [4, 6, 8, 10, 12, 14, 16]
 SNR = np.geomspace(5, 24, 4 if SMALL else 9).tolist()
 NARROW: dict[str, Any] = dict(dim=64, key_width=16) if SMALL else dict(dim=256, key_width=64)
 FIGURES = Path("figures")

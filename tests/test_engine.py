@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -13,7 +14,7 @@ import xarray as xr
 from provingground import __version__, api, engine, identity, programs
 from provingground.engine import Job
 from provingground.keys import normal
-from provingground.machine import Machine
+from provingground.machine import Machine, commit
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, cases
@@ -66,6 +67,8 @@ def test_a_dataset_says_where_it_comes_from(store):
     assert json.loads(ds.attrs["grid"]) == GRID
     assert ds.attrs["seconds"] > 0
     assert ds.attrs["device"]
+    assert ds.attrs["commit"] == commit() or ds.attrs["commit"] == f"release {__version__}"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d(, \d{4}-\d\d-\d\d)?", ds.attrs["date"])
     assert len(ds.attrs["fingerprint"]) >= 40
     assert {int(n) for n in ds.attrs["lanes"].split(", ")} <= set(range(1, 33))
 

@@ -1,7 +1,9 @@
-"""Where compiled programs are kept: in a folder to which nobody else has access, or nowhere."""
+"""Compiled programs kept where nobody else has access, or nowhere; the commit of a checkout."""
 
 import os
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +82,50 @@ def test_what_jax_was_told_stands(cache, tmp_path):
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "mine"))
     assert kept_in() == str(tmp_path / "mine")
     assert not cache.exists()
+
+
+# --------------------------------------------------------------------------- the commit
+
+SHA, OTHER = "a1" * 20, "b2" * 20
+
+
+def checkout(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root / "here"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({".git/HEAD": f"{SHA}\n"}, SHA),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{SHA}\n"}, SHA),
+        ({".git/HEAD": "ref: refs/heads/a/b\n",
+          ".git/packed-refs": f"# pack-refs\n{OTHER} refs/heads/b\n{SHA} refs/heads/a/b\n"}, SHA),
+        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{SHA}\n",
+          ".git/packed-refs": f"{OTHER} refs/heads/main\n"}, SHA),  # a loose one is newer
+        ({".git": "gitdir: ../of/worktrees/w\n", "../of/worktrees/w/HEAD": "ref: refs/heads/w\n",
+          "../of/worktrees/w/commondir": "../..\n", "../of/refs/heads/w": f"{SHA}\n"}, SHA),
+        ({}, ""),
+        ({".git/HEAD": "ref: refs/heads/new\n"}, ""),  # before the first commit
+        ({".git/HEAD": "what is this?\n"}, ""),
+        ({".git": "gitdir: nowhere\n"}, ""),
+    ],
+)  # fmt: skip
+def test_the_commit_of_a_checkout_is_read_from_its_files(
+    tmp_path: Path, files: dict[str, str], expected: str
+) -> None:
+    assert machine.commit(checkout(tmp_path, {f"here/{n}": text for n, text in files.items()})) == (
+        expected
+    )
+
+
+def test_the_commit_is_what_git_says() -> None:
+    root = Path(machine.__file__).parents[2]
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        pytest.skip("not a checkout")
+    told = subprocess.run([git, "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
+    assert machine.commit() == told.stdout.strip()

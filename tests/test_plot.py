@@ -1,5 +1,6 @@
 """Figures: labels, legends, seeds, intervals, cells, files, and the layout check itself."""
 
+import itertools
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from matplotlib import colors
 from matplotlib.collections import PatchCollection, PolyCollection, QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from scipy.stats import t as student_t
 
-from provingground import plot, stats
+from provingground import api, plot, stats
 from provingground.errors import InputError
-from provingground.plot import drawing
+from provingground.plot.ticks import LogLabels, LogTicks
 
 SNR = np.geomspace(0.16, 15.6, 7)
 ATTRS: dict[str, tuple[str, str]] = {
@@ -120,14 +122,14 @@ def test_summary_of_rates_is_wilson() -> None:
 @given(st.floats(-6, 6), st.floats(0.05, 12))
 def test_log_ticks_are_few_and_in_sight(start: float, decades: float) -> None:
     low, high = 10**start, 10 ** (start + decades)
-    ticks = drawing._LogTicks().tick_values(low, high)
+    ticks = LogTicks().tick_values(low, high)
     inside = [t for t in ticks if low * 0.999 <= t <= high * 1.001]
     assert 2 <= len(inside) <= 9
-    assert len(set(drawing._LogLabels().format_ticks(ticks))) == len(ticks)
+    assert len(set(LogLabels().format_ticks(ticks))) == len(ticks)
 
 
 def test_log_labels_are_plain_where_short() -> None:
-    labels = drawing._LogLabels().format_ticks
+    labels = LogLabels().format_ticks
     assert labels([0.3, 1, 30]) == ["0.3", "1", "30"]
     assert labels([1, 3e5]) == ["$10^{0}$", r"$3\times 10^{5}$"]
 
@@ -345,6 +347,37 @@ def test_phase_diagram_has_sides_boundary_and_theory() -> None:
     assert plot.check_layout(fig) == []
 
 
+@pytest.mark.parametrize("log", ["", "y", "xy"])
+def test_regions_of_a_phase_diagram_meet_at_the_measured_boundary(log: str) -> None:
+    """Column by column, the colour changes where the threshold of that column lies."""
+    fig, (ax,) = plot.figure()
+    da = loss(noise=0.0)
+    found = stats.phase_boundary(da, "snr", "samples", 0.1, log="y" in log).points
+    plot.phase_diagram(ax, da, "samples", "snr", cut=0.1, log=log, boundary=found)
+    fig.draw_without_rendering()
+    mesh = mesh_of(ax)
+    values = np.ma.getdata(mesh.get_array())
+    borders = np.asarray(mesh.get_coordinates())[:, 0, 1]
+    assert np.isfinite(found.value).sum() == 2
+    for column, place in zip(values.T, found.value.values, strict=True):
+        above = column >= 0.1
+        changes = np.flatnonzero(above[1:] != above[:-1]) + 1
+        assert len(changes) == np.isfinite(place)
+        if not len(changes):
+            continue
+        change = changes[0]
+        height = borders[change + 1] - borders[change - 1]
+        assert abs(borders[change] - place) <= height
+
+
+def test_a_phase_diagram_with_cells_that_were_not_run_keeps_its_cells() -> None:
+    _, (ax,) = plot.figure()
+    da = loss().copy()
+    da[{"samples": 1, "snr": 2}] = np.nan
+    plot.phase_diagram(ax, da, "samples", "snr", cut=0.1, log="xy")
+    assert np.shape(mesh_of(ax).get_array()) == (SNR.size, 4)
+
+
 def test_small_attention_maps_show_numbers() -> None:
     names = ["$\\mu$", "$\\xi_2$", "$\\xi_3$"]
     p = xr.DataArray(
@@ -444,6 +477,90 @@ def test_settings_are_left_alone_and_threads_agree() -> None:
         thread.join()
     assert sizes == [plot.STYLE["axes.labelsize"]] * 3
     assert dict(matplotlib.rcParams) == before
+
+
+# --------------------------------------------------------------------------- styles
+
+
+def test_paper_style_has_column_width_small_type_and_no_title() -> None:
+    with plot.style("paper"):
+        one, (ax,) = plot.figure(title="Not shown", width=4.2, height=4.2)
+        plot.curve(ax, loss(), "snr", hue="samples", log="xy")
+        plot.theory_curve(ax, SNR, 1 / SNR)
+        many, (left, right) = plot.figure(1, 2)
+        plot.heatmap(left, loss(), "samples", "snr", log="y")
+        plot.law(right, loss().isel(snr=0), "samples", predicted=-1)
+    usual, (other,) = plot.figure(title="Shown")
+    plot.curve(other, loss(), "snr", hue="samples", log="xy")
+    assert one.get_size_inches().tolist() == pytest.approx([3.3, 3.3])
+    assert many.get_size_inches()[0] == pytest.approx(6.8)
+    assert (one.get_suptitle(), usual.get_suptitle()) == ("", "Shown")
+    for fig in (one, many):
+        assert plot.check_layout(fig) == []  # also finished outside the context
+        sizes = {t.get_fontsize() for t in fig.findobj(Text) if t.get_text().strip()}
+        assert sizes <= {7, 7.5}
+    assert ax.lines[0].get_linewidth() < other.lines[0].get_linewidth()
+    assert {t.get_fontsize() for t in other.get_xticklabels()} == {8}
+
+
+def test_the_figure_of_an_experiment_in_paper_style(tmp_path: Any) -> None:
+    setting: dict[str, Any] = dict(samples=[40, 80], noise=[1.0], seeds=3, store=tmp_path)
+    api.run("toy/risk", **setting)
+    fig, usual = (api.figure("toy/risk", **style, **setting) for style in ({"style": "paper"}, {}))
+    assert fig.get_size_inches()[0] in (pytest.approx(3.3), pytest.approx(6.8))
+    assert usual.get_size_inches()[0] not in (pytest.approx(3.3), pytest.approx(6.8))
+    assert plot.check_layout(fig) == []
+    with pytest.raises(InputError, match="style"):
+        api.figure("toy/risk", style="poster", **setting)
+
+
+def test_unknown_style_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'paper'"), plot.style("papper"):
+        pass
+
+
+# --------------------------------------------------------------------------- ticks
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (1e-4, 1e4, ["$10^{-4}$", "$10^{-1}$", "$10^{2}$"]),
+        (0.16, 0.55, ["0.2", "0.3", "0.5"]),
+        (2.5e-4, 4e-2, ["0.001", "0.01"]),  # not 0.0003, 0.003, 0.03
+        (3, 90, ["3", "10", "30"]),
+        (1.01, 1.09, ["1.025", "1.05", "1.075"]),
+    ],
+)
+@pytest.mark.parametrize("own", [True, False])
+def test_log_axes_have_a_few_round_ticks(low: float, high: float, ticks: list, own: bool) -> None:
+    """Also those that were made logarithmic by hand."""
+    fig, (ax,) = plot.figure(seeds=3, height=2)
+    ax.plot([0, 1], [low, high])
+    ax.set(xlabel="x", ylabel="y")
+    if own:
+        plot.curve(ax, [(low, low, low), (high, high, high)], xr.DataArray([0.0, 1], dims="x"),
+                   log="y")  # fmt: skip
+    else:
+        ax.set_yscale("log")
+    ax.set_ylim(low, high)
+    plot.finish(fig)
+    bottom, top = ax.get_ylim()
+    shown = [t for t in ax.get_yticklabels() if bottom <= t.get_position()[1] <= top]
+    assert [t.get_text() for t in shown] == ticks
+    assert not any(t.get_text() for t in ax.get_yticklabels(minor=True))
+
+
+def test_crowded_ticks_are_thinned_before_they_are_turned() -> None:
+    fig, axes = plot.figure(1, 3, seeds=3)
+    for ax in axes:
+        ax.plot([0.321, 0.539], [0, 1])
+        ax.set(xlabel="x", ylabel="y")
+    assert plot.check_layout(fig) == []
+    for ax in axes:
+        boxes = [t.get_window_extent() for t in ax.get_xticklabels() if t.get_text()]
+        assert all(b.x0 - a.x1 >= 6 for a, b in itertools.pairwise(boxes))
+        assert {t.get_rotation() for t in ax.get_xticklabels()} == {0}
 
 
 # --------------------------------------------------------------------------- the check itself

@@ -300,10 +300,16 @@ def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> list[Verdi
     return [judge(c, ds, headline) for c in experiment.claims_at(ds.attrs["scale"])]
 
 
-def figure(target: str | Study, experiment: str | None = None, **options: Any) -> Any:
-    """The figure of an experiment, from stored results. Options are those of `load`."""
+def figure(
+    target: str | Study, experiment: str | None = None, *, style: str = "screen", **options: Any
+) -> Any:
+    """The figure of an experiment, from stored results. Options are those of `load`.
+
+    `style="paper"` gives it the width of a printed column, small type and no title.
+    """
     owner, which = resolve(target, experiment)
-    return plot.finish(which.figure(load(owner, which.name, **options)))
+    with plot.style(style):
+        return plot.finish(which.figure(load(owner, which.name, **options)))
 
 
 # ------------------------------------------------------------------------------ replay

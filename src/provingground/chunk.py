@@ -21,7 +21,7 @@ Ids = NDArray[np.bytes_]
 
 # Two files of equal cells that agree in these entries of their records must agree in all numbers.
 ORIGIN = ("version", "jax", "numpy", "device", "devices", "backend", "lanes", "layout")
-TEXTS = (*ORIGIN, "fingerprint", "data")
+TEXTS = (*ORIGIN, "commit", "date", "fingerprint", "data")
 
 
 class Chunk(NamedTuple):

@@ -3,9 +3,11 @@
 import math
 import os
 import platform
+import re
 import stat
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,9 +158,38 @@ def _shared(folder: Path) -> str:
     return ""
 
 
+@cache
+def commit(root: Path = Path(__file__).parents[2]) -> str:
+    """The commit that a checkout of the sources is at; empty where they are none.
+
+    Read from git's files, without running git: what was edited since is not told here, but by the
+    fingerprint of the programs.
+    """
+    try:
+        folder = root / ".git"
+        if folder.is_file():  # a worktree says where its folder is
+            folder = root / folder.read_text().strip().removeprefix("gitdir: ")
+        head = (folder / "HEAD").read_text().strip()
+        if ref := head.partition("ref: ")[2]:
+            shared = folder / "commondir"
+            places = [folder, folder / shared.read_text().strip()] if shared.exists() else [folder]
+            loose = [place / ref for place in places if (place / ref).is_file()]
+            packed = [
+                place / "packed-refs" for place in places if (place / "packed-refs").is_file()
+            ]
+            lines = [line for path in packed for line in path.read_text().splitlines()]
+            known = [line.split()[0] for line in lines if line.endswith(f" {ref}")]
+            head = loose[0].read_text().strip() if loose else known[0] if known else ""
+        return head if re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", head) else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def provenance(machine: Machine) -> dict[str, str]:
     return {
         "version": __version__,
+        "commit": commit() or f"release {__version__}",
+        "date": datetime.now(UTC).date().isoformat(),
         "jax": jax.__version__,
         "numpy": np.__version__,
         "device": machine.device,

@@ -144,9 +144,9 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
 
 def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:
     """Where the cells came from: joined, since they may come from several runs."""
-    keys = ("version", "jax", "numpy", "device", "devices", "backend", "lanes", "fingerprint")
+    keys = ("version", "commit", "date", "jax", "numpy", "device", "devices", "backend", "lanes")
     joined = {}
-    for key in keys:
+    for key in (*keys, "fingerprint"):
         told = {a.get(key, "?") for a in about}
         joined[key] = ", ".join(sorted({name for text in told for name in text.split(", ")}))
     return {**joined, "seconds": math.fsum(a.get("seconds", 0) for a in about)}

@@ -472,6 +472,7 @@ class Experiment:
 class Study:
     """A paper made runnable. The first experiment is the headline.
 
+    `statement` says what the paper states, in one to three sentences of plain words and $LaTeX$.
     `bibtex` holds the paper's entry; without it the `cite` is a note.
     """
 
@@ -482,6 +483,7 @@ class Study:
     theory: Callable[[Any], Prediction]
     experiments: tuple[Experiment, ...]
     data: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    statement: str = ""
     bibtex: str = ""
 
     def __post_init__(self) -> None:

@@ -5,10 +5,8 @@ import io
 import json
 import math
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
@@ -17,6 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from provingground import __version__, plot
+from provingground.atlas.latex import plain, typeset
 from provingground.atlas.records import Outcome, outcome, tally
 from provingground.study import Estimate, Experiment, Study, Verdict
 
@@ -27,6 +26,9 @@ WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
     "unknown": ("unknown", "unknown"),
     "surprise": ("surprise", "surprises"),
 }
+
+
+WHERE_FROM = {"seconds": "seconds of computing", "date": "computed on", "says": "experiment says"}
 
 
 class Entry(NamedTuple):
@@ -47,7 +49,7 @@ class Entry(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A drawn figure: PNG in base64, its size on the page, and its panels in words."""
+    """A drawn figure: PNG in base64, its size on the page, and its panels in words and LaTeX."""
 
     png: str
     width: int
@@ -64,12 +66,17 @@ def report(entries: Sequence[Entry], *, scale: str, seconds: float | None = None
     for entry in entries:
         chapters.setdefault(entry.study.name, []).append(entry)
     verdicts = [v for entry in entries for v in entry.verdicts]
-    devices = {d for e in entries for d in str(e.ds.attrs.get("device", "")).split(", ") if d}
+
+    def told(name: str) -> list[str]:
+        texts = [str(e.ds.attrs.get(name, "")).split(", ") for e in entries]
+        return sorted({text for each in texts for text in each} - {"", "?"})
+
     run = {
         "scale": scale,
-        "device": ", ".join(sorted(devices)),
+        "device": ", ".join(told("device")),
         "run time": "" if seconds is None else duration(seconds),
         "version": __version__,
+        "commit": ", ".join(re.sub(r"^([0-9a-f]{12})[0-9a-f]+$", r"\1", c) for c in told("commit")),
         "date": datetime.now(UTC).date().isoformat(),
     }
     return PAGES.get_template("report.html").render(
@@ -162,15 +169,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def plain(text: str) -> str:
-    r"""A label of a figure without LaTeX: "critical $N\,\mathrm{SNR}^2$" is "critical N SNR^2"."""
-    for latex, sign in ((r"\|", "|"), (r"\geq", ">="), (r"\leq", "<="), (r"\times", " x ")):
-        text = text.replace(latex, sign)
-    text = re.sub(r"\\[,;:! ]|\\(math|text)[a-z]*", " ", text)
-    text = re.sub(r"[${}]", "", re.sub(r"\\([a-zA-Z]+)", r"\1 ", text))
-    return " ".join(re.sub(r"\s*([_^])\s*", r"\1", text).split())
-
-
 # --------------------------------------------------------------------------- figures
 
 
@@ -178,8 +176,7 @@ def draw(entry: Entry) -> Picture | str:
     """The figure of an experiment, or what went wrong in drawing it."""
     try:
         fig = entry.experiment.figure(entry.ds)
-        with tempfile.TemporaryDirectory() as folder:
-            png = plot.save(fig, Path(folder) / "figure.png").read_bytes()
+        png = plot.image(fig, ".png")
         width, height = (round(PIXELS_PER_INCH * inches) for inches in fig.get_size_inches())
         return Picture(base64.b64encode(few_colours(png)).decode(), width, height, panels(fig))
     except Exception as error:  # a report of many figures must survive any one of them
@@ -198,7 +195,7 @@ def panels(fig: Figure) -> str:
     found, marks = [], []
     for ax in (ax for ax in fig.axes if ax.get_visible()):
         x, y, *colours = (
-            plain(re.sub(r",\s\$[^$]*\$$", "", text))  # the words without the letter
+            re.sub(r",\s\$[^$]*\$$", "", " ".join(text.split()))  # the words without the letter
             for text in (ax.get_xlabel(), ax.get_ylabel(), *(b.get_ylabel() for b in ax.child_axes))
         )
         if any(colours):
@@ -206,7 +203,7 @@ def panels(fig: Figure) -> str:
         elif x and y:
             found.append(f"{y} against {x}")
         if legend := ax.get_legend():
-            marks += [plain(text.get_text()) for text in legend.get_texts()]
+            marks += [" ".join(text.get_text().split()) for text in legend.get_texts()]
     legend = f". Legend: {'; '.join(dict.fromkeys(marks))}" * bool(marks)
     return "; ".join(dict.fromkeys(found)) + legend
 
@@ -219,7 +216,8 @@ def sweep(ds: xr.Dataset) -> str:
         if len(labels) > 4 and not isinstance(labels[0], str):
             values = f"{len(labels)} values, {number(min(labels))} to {number(max(labels))}"
         else:
-            values = ", ".join(plain(shown(v)) for v in labels[:8])
+            texts = [shown(v) for v in labels[:8]]
+            values = ("; " if any("," in text for text in texts) else ", ").join(texts)
             values += f" and {len(labels) - 8} more" * (len(labels) > 8)
         axes.append(f"{words or name.replace('_', ' ')} ({values})")
     lost = [f"{n} {k}" for k in ("diverged", "missing") if (n := ds.attrs.get(k, 0))]
@@ -235,14 +233,20 @@ def sweep(ds: xr.Dataset) -> str:
 
 
 def provenance(ds: xr.Dataset) -> dict[str, Any]:
-    """All attributes of a Dataset, and its seeds, for reading; records become dicts of text."""
-    facts: dict[str, Any] = {}
-    for name, value in ds.attrs.items():
-        inner = parsed(value)
-        words = "seconds of computing" if name == "seconds" else str(name)
-        facts[words] = {k: shown(v) for k, v in inner.items()} if inner else shown(value)
+    """Where a Dataset comes from, for reading: the code, the device, the seeds, then the rest.
+
+    Every attribute is told; records become dicts of text.
+    """
     seeds = ds["seed"].values.tolist() if "seed" in ds.coords else []
-    return facts | {"seeds": f"{len(seeds)}: {shown(seeds)}" if seeds else "n/a"}
+    first: dict[str, Any] = dict.fromkeys(("commit", "version", "date", "device"), "not recorded")
+    first["seeds"] = f"{len(seeds)}: {shown(seeds)}" if seeds else "n/a"
+    facts: dict[str, Any] = {}
+    known = {name: value for name, value in ds.attrs.items() if value != "?"}
+    for name, value in (first | known).items():
+        inner = parsed(value)
+        words = WHERE_FROM.get(str(name), str(name))
+        facts[words] = {k: shown(v) for k, v in inner.items()} if inner else shown(value)
+    return facts
 
 
 def parsed(text: Any) -> Mapping[str, Any]:
@@ -272,6 +276,7 @@ def _pages() -> jinja2.Environment:
     )
     tools = (advice, bound, counts, draw, gauge, measured, outcome, provenance, sweep)
     pages.globals.update({tool.__name__: tool for tool in tools})
+    pages.filters.update(plain=plain, typeset=typeset)
     return pages
 
 

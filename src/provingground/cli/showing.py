@@ -29,19 +29,21 @@ def figure(
     set_: SetOption = None,
     seeds: SeedsOption = None,
     store: StoreOption = None,
+    style: Annotated[str, typer.Option(help="screen, or paper (column width).")] = "screen",
 ) -> None:
     """Draw the figure of an experiment from stored results."""
     from provingground import api, plot
 
     outputs.check(out, (".png", ".svg", ".pdf"))
-    job = job_of(*api.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False)
-    ds = api.stored(job)
-    if ds.attrs["missing"]:
-        raise RunError(
-            f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
-            f"run `proving run {target}` with the same options first"
-        )
-    outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
+    with plot.style(style):
+        job = job_of(*api.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False)
+        ds = api.stored(job)
+        if ds.attrs["missing"]:
+            raise RunError(
+                f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
+                f"run `proving run {target}` with the same options first"
+            )
+        outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
     say(f"wrote {out}")
 
 

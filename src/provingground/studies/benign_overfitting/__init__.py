@@ -20,6 +20,11 @@ STUDY = Study(
     title="Benign overfitting of a two-layer vision transformer",
     cite="J. Jiang, W. Huang, M. Zhang, T. Suzuki, L. Nie, Unveil benign overfitting for "
     "transformer in vision: training dynamics, convergence, and generalization, NeurIPS 2024",
+    statement="A two-layer vision transformer that fits its training data down to any loss "
+    r"$\epsilon$ also predicts well if $N\,\mathrm{SNR}^2 = \Omega(1)$ (Theorem 4.1), and keeps a "
+    r"test loss of order one if $N^{-1}\mathrm{SNR}^{-2} = \Omega(1)$ (Theorem 4.2): the two sides "
+    r"meet where $N\,\mathrm{SNR}^2$ is some constant. On the way the values grow first, then "
+    "attention becomes sparse, then the loss converges.",
     simulators={
         "span": Simulator(Config, simulate_span, Probes, says="inside the span of the tokens"),
         "full": Simulator(Config, simulate_full, Probes, says="all weights, as written"),

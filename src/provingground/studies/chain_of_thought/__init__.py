@@ -23,6 +23,11 @@ STUDY = Study(
     title="Chain-of-thought inference of a one-layer transformer",
     cite="H. Li, M. Wang, S. Lu, X. Cui, P.-Y. Chen, Training nonlinear transformers for "
     "chain-of-thought inference: a theoretical generalization analysis, arXiv:2410.02167, 2024",
+    statement="A one-layer transformer that is trained on examples of $K$ steps learns to attend "
+    "to examples at its own step that share its current pattern. It then reasons step by step on "
+    "new patterns, from noisy and partly wrong examples, once it sees about "
+    r"$(\alpha'\tau^f\rho^f)^{-2}\log M$ of them (Theorem 4). Answering in one step needs more: "
+    "the true output must also be the most probable one end to end (Theorem 5).",
     simulators={
         "reduced": Simulator(Config, simulate, Probes, says="trained coordinates of W alone"),
         "plurality": Simulator(

@@ -19,6 +19,11 @@ STUDY = Study(
     cite="Y. Ke, Y. Liang, Z. Shi, Z. Song, C. Yang, Curse of attention: a kernel-based "
     "perspective for why transformers fail to generalize on time series forecasting and "
     "beyond, 2024",
+    statement="A softmax attention layer trained in the kernel regime drives its training loss "
+    "to zero while each neuron's weight $w_r$ takes the sign of its fixed output weight $a_r$ "
+    "(Theorem 5.2), and neurons with $w_r < 0$ attend to the last step least (Theorem 5.3). On "
+    r"series whose last and next values differ in sign its risk is therefore not $\tilde "
+    r"O(\sigma^2)$, whereas a residual linear network has $O(\sigma^2)$ (Proposition 6.3).",
     simulators={
         "descent": Simulator(
             model.Config, model.simulate, model.Probes, says="the paper's network and training"

@@ -21,6 +21,11 @@ STUDY = Study(
     title="Graph convolutional networks and graph topology sampling",
     cite="H. Li, M. Wang, S. Liu, P.-Y. Chen, J. Xiong, Generalization guarantee of training graph "
     "convolutional networks with graph topology sampling, ICML 2022",
+    statement="A graph convolutional network that sees a random part of the graph in every step "
+    "learns as well as the best function of a class in which an effective matrix $A^* = AP^*$ "
+    "stands for the adjacency $A$ (Theorem 5.3.1). The labels it needs grow with "
+    r"$\|A^*\|_\infty$, with the largest degree and with $\log m$; sampling helps because it "
+    "damps dominating groups of nodes.",
     simulators={
         "dense": Simulator(Config, simulate, Probes, says="practical form, dense products"),
         "sparse": Simulator(Config, simulate_sparse, Probes, says="lists of neighbours"),

@@ -23,6 +23,12 @@ STUDY = Study(
     cite="H. Li, M. Wang, T. Ma, S. Liu, Z. Zhang, P.-Y. Chen, What improves the generalization "
     "of graph transformers? A theoretical dive into self-attention and positional encoding, "
     "ICML 2024",
+    statement="A one-layer Graph Transformer with a trainable bias for each distance reaches a "
+    r"test loss of $2\epsilon_0$, where $\epsilon_0$ is the share of labels that contradict the "
+    "vote of their neighbourhood (Theorem 3.4.4). It needs fewer labels for a larger share "
+    r"$\gamma_d$ of telling nodes and a smaller confusion $\epsilon_S$; its bias finds the "
+    r"distance $z_m$ that matters, and a graph convolution needs $\gamma_d^{-2}$ times as many "
+    "labels (Theorem 3.4.6).",
     simulators={
         "counts": Simulator(Config, simulate, Probes, says="on counts of patterns by distance"),
         "nodes": Simulator(Config, simulate_nodes, Probes, says="on nodes, as written"),

@@ -23,6 +23,11 @@ STUDY = Study(
     title="How nonlinear transformers learn and generalise in context",
     cite="H. Li, M. Wang, S. Lu, X. Cui, P.-Y. Chen, How do nonlinear transformers learn and "
     "generalize in in-context learning?, ICML 2024",
+    statement="A one-layer transformer trained on a few classification tasks solves unseen ones "
+    "in context if the training tasks give each pattern each label equally often, for which "
+    "$M_1$ of the $M_1(M_1-1)$ tasks are enough (Theorem 6.3.3), and even tasks on new patterns "
+    "whose coefficients in the old ones sum to 1 or more (Theorem 6.3.4). Pruning its small "
+    r"neurons is free; pruning a share $R$ of the large ones costs $\Omega(R)$ (Theorem 6.3.7).",
     simulators={
         "reduced": Simulator(Config, simulate, Probes, says="in coordinates of the patterns"),
         "mechanism": Simulator(

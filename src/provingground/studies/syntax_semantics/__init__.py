@@ -24,6 +24,11 @@ STUDY = Study(
     title="Easy before hard: two stages of learning in a ReLU attention layer",
     cite="Mastering syntax, unlocking semantics: a mathematically provable two-stage learning "
     "process in transformers, anonymous, under double-blind review, 2024",
+    statement=r"A ReLU attention layer learns in two stages. At a large step $\eta_1$ it learns "
+    "the easy, linearly separable part of its input and leaves the weights $V$ of the hard part "
+    r"where they were (Theorems 1, 2); at a small step $\eta_2 \ll \eta_1$ it then learns the "
+    "hard part and keeps the weights $W$ of the easy one (Theorems 3, 4), while the traces of "
+    "$W$ and $V$ change their order (Corollary 1).",
     simulators={
         "reduced": Simulator(
             Config, simulate_reduced, Probes, "float64", says="the population in five numbers"

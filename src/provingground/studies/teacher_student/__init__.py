@@ -18,6 +18,10 @@ STUDY = Study(
     name="teacher_student",
     title="A position-only transformer learns bilinear teachers",
     cite="Anonymous, Transformers as students of teacher models, submitted to ICLR 2026",
+    statement="A one-layer transformer whose attention sees positions alone learns any teacher "
+    r"$\sigma(V^*XS^*)$ by gradient descent from zero: convolutions with pooling, graph "
+    r"convolutions, sparse selection of tokens. Its excess loss after $T$ steps is $\Theta(1/T)$ "
+    r"(Theorem 3.1), and on other data with bounded second moments $O(1/\sqrt T)$ (Theorem 3.2).",
     simulators={
         "sgd": Simulator(Config, simulate_sgd, Probes, says="online SGD, the paper's training"),
         "recursion": Simulator(
