@@ -23,7 +23,7 @@ from provingground import cluster
 from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
-from provingground.errors import RunError, Terminated, heed
+from provingground.errors import InputError, RunError, Terminated, heed
 from provingground.locks import receipt
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
@@ -213,7 +213,7 @@ class _Work:
         batch = self.flying.pop(future)
         try:
             finished = future.result()
-        except RunError:
+        except (InputError, RunError):
             raise
         except (Exception, CancelledError) as error:
             self._failed(batch, error)

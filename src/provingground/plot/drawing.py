@@ -33,6 +33,7 @@ from provingground import files
 from provingground.errors import InputError, unknown
 
 SINGLE, DOUBLE = 3.5, 7.0  # one and two printed columns, inches
+PIXELS = 125  # of an inch in a notebook
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe-Ito
 MARKERS = "os^DvP"
 DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
@@ -98,6 +99,18 @@ class Sheet(Figure):
         count = f"{few} seed{'s' * (few > 1)}" if few == many else f"{few} to {many} seeds"
         text = "; ".join(([count] if many else []) + [*self.marks])
         self.supxlabel(text, x=0.99, ha="right", fontsize=6.5, color=GREY)
+
+    def __repr__(self) -> str:
+        title = f" '{self.get_suptitle()}'" if self.get_suptitle() else ""
+        panels, (width, height) = len(_panels(self)), self.get_size_inches()
+        count = f"{panels} panel{'s' * (panels != 1)}"
+        return f"<figure{title}: {count}, {width:.3g} x {height:.3g} in>"
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The picture, for a notebook, and how large it is on the screen."""
+        made = image(self, ".png")
+        width, height = (int(PIXELS * side) for side in self.get_size_inches())
+        return made, {"width": width, "height": height}
 
 
 @_styled
