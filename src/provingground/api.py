@@ -196,17 +196,16 @@ def theory(
     if experiment:
         raise InputError(f"theory takes a study and settings: '{owner.name}', not '{target}'")
     config = owner.simulator()[1].config
-    given = _together(settings, parameters)
+    table, given = pars(config), _together(settings, parameters)
     for name, value in given.items():
-        if name not in pars(config):
-            raise unknown("parameter", name, pars(config))
-        if isinstance(value, (list, tuple, range, np.ndarray)):
+        if name not in table:
+            raise unknown("parameter", name, table)
+        if isinstance(value, (list, tuple, range)):
             raise InputError(f"theory takes one value for {name}, not {len(value)}")
+    cfg = config(**{name: table[name].check(value) for name, value in given.items()})
     try:
-        return owner.theory(config(**given))
+        return owner.theory(cfg)
     except (ArithmeticError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"the theory of {owner.name} cannot be computed at these settings: "
             f"{type(error).__name__}: {error}"

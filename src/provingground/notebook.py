@@ -10,7 +10,7 @@ import xarray as xr
 from provingground import plot
 from provingground.errors import InputError, shortened
 from provingground.programs import probe_dims
-from provingground.study import Claim, Experiment, Prediction, Simulator, Study
+from provingground.study import Claim, Experiment, Prediction, Simulator, Study, pars
 
 ONLY = "main"  # what the experiment is called
 LOG_FROM = 15.0  # the ratio of the largest to the smallest value from which an axis is logarithmic
@@ -56,6 +56,9 @@ def new_study(
             f"probes = {shortened(probes)} is not allowed: an equinox.Module whose fields are "
             'arrays of jaxtyping, such as Float[Array, "step"]'
         )
+    for probe in probe_dims(probes):
+        if probe in (*pars(config), "seed", "diverged"):
+            raise InputError(f"the probe '{probe}' has the name of a parameter; rename one of them")
     for claim in claims:
         if not isinstance(claim, Claim):
             raise InputError(f"claims: {shortened(claim)} is not a Claim")
@@ -79,7 +82,8 @@ def each_probe(ds: xr.Dataset) -> Any:
     """A figure with a panel for each probe.
 
     Numbers are drawn against the first axis, in colours along the second; curves against their
-    own dim, in colours along the first axis. Other axes are held at their first value.
+    own dim, in colours along the first axis. Other axes are held at their first value. Where
+    nothing is swept, a number is drawn for each training.
     """
     drawn = [ds[str(name)] for name in ds.data_vars if name != "diverged"]
     cols = min(len(drawn), 2) or 1
@@ -88,7 +92,9 @@ def each_probe(ds: xr.Dataset) -> Any:
     for ax, y in zip(axes, drawn, strict=False):
         dims = [str(dim) for dim in y.dims]
         axis = dims.index("seed")
-        x, *more = [*dims[axis + 1 :], *dims[:axis]] or ["seed"]
+        if len(dims) == 1:  # nothing was swept, so each training is a point
+            y = y.rename(seed="training")
+        x, *more = [*dims[axis + 1 :], *dims[:axis]] or ["training"]
         hue, held = next(iter(more), ""), more[1:]
         fixed = ", ".join(f"{plot.label(y[dim])} = {y[dim][0].item()}" for dim in held)
         y = y.isel(dict.fromkeys(held, 0))
