@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -184,7 +185,9 @@ def test_every_study_shows_itself(name):
 def test_every_experiment_is_shown_without_being_run(name, store):
     study = registry.study(name)
     for e in study.experiments[:3]:
-        found = pg.show(f"{name}/{e.name}", scale="paper" if e.paper_only else "quick", store=store)
+        found: Any = pg.show(
+            f"{name}/{e.name}", scale="paper" if e.paper_only else "quick", store=store
+        )
         words = page(found).words
         assert f"{found.cells} cells, 0 stored; no time is known for the rest" in repr(found)
         assert {c.name for c in e.claims_at(found.sweep.scale)} <= set(words)
@@ -222,15 +225,15 @@ def test_grids_of_all_kinds_are_told():
 
 def test_what_is_stored_is_shown_with_its_verdicts(store):
     study = tiny()
-    before = pg.show(study, "first", store=store)
+    before: Any = pg.show(study, "first", store=store)
     pg.run(study, "first", seeds=2, store=store, progress=False)
-    between = pg.show(study, "first", store=store)
+    between: Any = pg.show(study, "first", store=store)
     pg.run(study, "first", store=store, progress=False)
-    after = pg.show(study, "first", store=store)
-    assert [(o.cells, o.stored) for o in (before, between, after)] == [(18, 0), (18, 12), (18, 18)]  # pyright: ignore
-    assert (before.verdicts, between.verdicts) == (None, None)  # pyright: ignore
-    assert [v.claim for v in after.verdicts] == ["one"]  # pyright: ignore
-    assert between.seconds > 0  # pyright: ignore
+    after: Any = pg.show(study, "first", store=store)
+    assert [(o.cells, o.stored) for o in (before, between, after)] == [(18, 0), (18, 12), (18, 18)]
+    assert (before.verdicts, between.verdicts) == (None, None)
+    assert [v.claim for v in after.verdicts] == ["one"]
+    assert between.seconds > 0
     assert "18 cells, 12 stored; about" in repr(between)
     assert "18 cells, 18 stored\n" in repr(after)
     assert " holds" in page(after).words
@@ -244,7 +247,7 @@ def test_names_are_escaped():
     claim = Claim("one", EVIL, lambda ds: Estimate(0, 0, 0), (0, 1), EVIL)
     first = dataclasses.replace(tiny().experiments[0], says=EVIL, claims=(claim,))
     study = dataclasses.replace(tiny(), title=EVIL, cite=EVIL, experiments=(first,))
-    for thing in (
+    things: list[Any] = [
         study,
         first,
         pg.show(study, "first"),
@@ -252,7 +255,8 @@ def test_names_are_escaped():
         Condition(EVIL, 1.0, "<=", 2.0, EVIL),
         Prediction((), {EVIL: 1.0}),
         Verdicts([verdict(EVIL, says=EVIL, note=EVIL, study=EVIL)]),
-    ):
+    ]
+    for thing in things:
         html = thing._repr_html_()
         assert SAFE in html
         assert "<script" not in html
