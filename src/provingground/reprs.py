@@ -200,9 +200,9 @@ def verdicts(found: "Sequence[Verdict]") -> Page:
     return [title, _judged(found)]
 
 
-def _judged(found: "Sequence[Verdict]") -> Table:
+def _judged(found: "Sequence[Verdict]", group: str = "") -> Table:
+    """Verdicts under the names of their experiments, but for one that is known."""
     rows: list[Sequence[str] | str] = []
-    group = ""
     for v in found:
         if group != (group := f"{v.study}/{v.experiment}"):
             rows.append(group)
@@ -308,12 +308,12 @@ def overview(o: "Overview") -> Page:
         "; no time is known for the rest" if o.seconds is None
         else f"; about {duration(o.seconds)} for the rest"
     )  # fmt: skip
-    judged = claims(o.sweep.experiment.claims_at(o.sweep.scale))
+    name, which = f"{o.sweep.study.name}/{o.sweep.experiment.name}", o.sweep.experiment
     return [
-        f"{o.sweep.study.name}/{o.sweep.experiment.name}: {o.sweep.experiment.says}",
+        f"{name}: {which.says}",
         Table(("axis", "values"), rows),
         f"{o.sweep.scale}: {o.cells} cells, {o.stored} stored{left}",
-        judged if o.verdicts is None else _judged(o.verdicts),
+        claims(which.claims_at(o.sweep.scale)) if o.verdicts is None else _judged(o.verdicts, name),
     ]
 
 
