@@ -78,8 +78,11 @@ def test_the_store_is_that_of_the_environment(results, monkeypatch):
     [
         (("toys/risk",), {}, "unknown study 'toys'"),
         (("toy/risc",), {}, "did you mean 'risk'"),
-        (("toy",), {}, "unknown experiment.*Known: risk"),
-        ((TOY,), {}, "unknown experiment.*Known: risk"),
+        (("benign_overfitting",), {}, "say which experiment of benign_overfitting: one of fig1b"),
+        ((BENIGN,), {}, "say which experiment of benign_overfitting: one of fig1b"),
+        (("benign_overfitting/",), {}, "say which experiment of benign_overfitting: one of fig1b"),
+        (("toy/risk", "risk"), {}, "two experiments are named, toy/risk and 'risk'"),
+        ((3,), {}, "target = 3 is not allowed: 'study/experiment', or a Study"),
         ((TOY, "risc"), {}, "did you mean 'risk'"),
         (("toy/risk",), {"scale": "papper"}, "did you mean 'paper'"),
         (("toy/risk",), {"lanes": 0}, "lanes = 0 is not allowed"),

@@ -394,7 +394,7 @@ def test_new_says_what_to_try(proving, tmp_path):
     [
         ("run benign_overfiting/fig1a", "did you mean 'benign_overfitting'"),
         ("run toy/risc", "did you mean 'risk'"),
-        ("run toy", "Known: risk"),
+        ("run benign_overfitting", "say which experiment of benign_overfitting: one of fig1b"),
         ("show toi", "unknown study 'toi'"),
         ("check toy/risc", "did you mean 'risk'"),
         ("check toy --scale papper", "did you mean 'paper'"),

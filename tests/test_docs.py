@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
+import provingground as pg
 from provingground.cli import app
 from provingground.studies import SKELETON, STUDIES
 
@@ -69,6 +72,45 @@ def test_pictures_are_small() -> None:
         assert picture.stat().st_size < 300_000, picture.name
 
 
+def run_as_cells(cells: list[str], name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs blocks one after another in a module without a file, as a notebook does."""
+    notebook = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, notebook)
+    for cell in cells:
+        exec(compile(cell, f"<{name}>", "exec"), vars(notebook))
+    return notebook
+
+
+def test_the_study_of_one_cell_works_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = blocks(ROOT / "docs" / "own_study.md", "python")
+    first, *rest = [block for block in every if not block.startswith("# ")]
+    assert first == every[0]
+    notebook = run_as_cells([first, *rest], "notebook_of_docs", monkeypatch)
+    assert notebook.ds.sizes["steps"] == 2
+    text = (ROOT / "docs" / "own_study.md").read_text()
+    told = text[text.index("1 claim: 1 holds") :].partition("\n```")[0]
+    assert_alike(repr(pg.check(notebook.study)), told)
+
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def assert_alike(found: str, told: str) -> None:
+    """The same words, and numbers that differ in the last digits at most, as machines do."""
+    assert NUMBER.sub("#", found).split() == NUMBER.sub("#", told).split()
+    for a, b in zip(NUMBER.findall(found), NUMBER.findall(told), strict=True):
+        assert float(a) == pytest.approx(float(b), rel=2e-3)
+
+
+def test_the_quickstart_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = blocks(ROOT / "docs" / "quickstart.md", "python")
+    notebook = run_as_cells(cells, "notebook_of_quickstart", monkeypatch)
+    (told,) = re.findall(r"print\(law.slope\)  # (.*)", "".join(cells))
+    assert_alike(str(notebook.law.slope), told)
+    assert (tmp_path / "risk.png").exists()
+
+
 @pytest.mark.slow
 def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
     def proving(*words: str) -> str:
@@ -86,6 +128,7 @@ def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
     files = {
         block.partition("\n")[0].removeprefix("# "): block
         for block in blocks(ROOT / "docs" / "own_study.md", "python")
+        if block.startswith("# ")
     }
     assert set(files) == {"__init__.py", "model.py", "theory.py", "experiments.py"}
     for name, text in files.items():

@@ -10,8 +10,8 @@ import pytest
 
 import provingground as pg
 from provingground import cli, registry, terminal
-from provingground.cli.words import count, symbol
 from provingground.study import pars
+from provingground.words import count, symbol
 
 WIDTHS = (60, 80, 200)
 STUDIES = {**pg.studies(), "toy": registry.study("toy")}

@@ -6,25 +6,50 @@
 Names are loaded on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 __version__ = "0.1.0"
+__all__ = [
+    "check",
+    "conditions",
+    "figure",
+    "load",
+    "new_study",
+    "plot",
+    "replay",
+    "run",
+    "show",
+    "stats",
+    "studies",
+    "theory",
+]
 
-if TYPE_CHECKING:
-    from provingground.api import check as check
-    from provingground.api import figure as figure
-    from provingground.api import load as load
-    from provingground.api import replay as replay
-    from provingground.api import run as run
-    from provingground.registry import studies as studies
+if _typing.TYPE_CHECKING:
+    from provingground import plot, stats
+    from provingground.api import (
+        check,
+        conditions,
+        figure,
+        load,
+        replay,
+        run,
+        show,
+        theory,
+    )
+    from provingground.notebook import new_study
+    from provingground.registry import studies
 
-_HOME = {name: "provingground.api" for name in ("run", "check", "replay", "load", "figure")} | {
-    "studies": "provingground.registry"
-}
+_HOME = {"studies": "registry", "new_study": "notebook"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+def __getattr__(name: str) -> _typing.Any:
+    if name not in __all__:
         raise AttributeError(f"module 'provingground' has no attribute '{name}'")
-    return getattr(import_module(_HOME[name]), name)
+    if name in ("plot", "stats"):
+        return _importlib.import_module(f"provingground.{name}")
+    return getattr(_importlib.import_module(f"provingground.{_HOME.get(name, 'api')}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""The Python interface: `run`, `check`, `replay`, `figure`, `load`."""
+"""In Python: `show`, `theory`, `conditions`, `run`, `load`, `check`, `figure`, `replay`."""
 
 import json
 import os
@@ -12,9 +12,9 @@ import jax
 import numpy as np
 import xarray as xr
 
-from provingground import dispatch, grid, plot
+from provingground import dispatch, grid, plot, registry, reprs
 from provingground.ahead import Ahead
-from provingground.engine import Job
+from provingground.engine import Forecast, Job
 from provingground.errors import InputError, StoreError, shortened, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
@@ -22,16 +22,20 @@ from provingground.programs import data_of, probe_dims, single
 from provingground.progress import Progress, reporting
 from provingground.refine import stages
 from provingground.registry import studies, study
+from provingground.reprs import shown
 from provingground.results import dataset
 from provingground.store import Store
 from provingground.study import (
     LARGEST_WHOLE,
     SCALES,
+    Conditions,
     Experiment,
+    Prediction,
     Scale,
     Study,
-    Verdict,
+    Verdicts,
     judge,
+    pars,
 )
 from provingground.train import taped
 
@@ -43,18 +47,34 @@ ROUNDS = 3  # of filling what was damaged while a run went on
 
 
 def resolve(target: str | Study, experiment: str | None = None) -> tuple[Study, Experiment]:
-    """The experiment that `"study/experiment"`, or a Study and a name, stands for."""
-    if isinstance(target, str):
-        name, _, of_target = target.partition("/")
-        target, experiment = study(name), experiment or of_target
-    if not isinstance(target, Study):
+    """The experiment that `"study/experiment"`, or a study (its name will do) and a name, stands
+    for. Where a study has only one, it need not be named."""
+    owner, of_target = _owner(target)
+    if experiment is not None and of_target:
         raise InputError(
-            f"target = {shortened(target)} is not allowed: 'study/experiment', or a Study and the "
-            "name of its experiment"
+            f"two experiments are named, {owner.name}/{of_target} and {shortened(experiment)}; "
+            "say one"
         )
-    if not experiment:
-        raise unknown("experiment", f"{target.name}/", [e.name for e in target.experiments])
-    return target, target.experiment(experiment)
+    name = of_target if experiment is None else experiment
+    if not name and len(owner.experiments) == 1:
+        return owner, owner.experiments[0]
+    if not name:
+        names = [e.name for e in owner.experiments]
+        raise InputError(f"say which experiment of {owner.name}: one of {', '.join(names)}")
+    return owner, owner.experiment(name)
+
+
+def _owner(target: str | Study) -> tuple[Study, str]:
+    """The study that is meant, and the experiment that stands behind a slash."""
+    if isinstance(target, Study):
+        return target, ""
+    if isinstance(target, str):
+        name, _, experiment = target.partition("/")
+        return study(name), experiment
+    raise InputError(
+        f"target = {shortened(target)} is not allowed: 'study/experiment', or a Study (or its "
+        "name) and the name of its experiment"
+    )
 
 
 def job(
@@ -107,6 +127,86 @@ def _together(settings: Mapping[str, Any] | None, more: Mapping[str, Any]) -> di
     return {**(settings or {}), **more}
 
 
+# ----------------------------------------------------------------------------- looking
+
+
+@shown(reprs.overview)
+class Overview(NamedTuple):
+    """An experiment at a scale: what there is to run, and what is known of it.
+
+    There are verdicts where all of it is stored.
+    """
+
+    sweep: grid.Sweep
+    cost: Forecast
+    verdicts: Verdicts | None
+
+
+def show(
+    target: str | Study,
+    experiment: str | None = None,
+    *,
+    scale: Scale = "quick",
+    store: Store | str | Path | None = None,
+    measure: bool = False,
+) -> Study | Overview:
+    """A study, or an experiment with its grid, its claims and what is known of its cost.
+
+    Nothing is run for it; with `measure` one call of each program that was never timed.
+    """
+    owner, of_target = _owner(target)
+    if not (experiment or of_target):
+        return owner
+    planned = job(target, experiment, scale=scale, store=store, yes=True)
+    cost = planned.forecast(measure)
+    if planned.sweep.experiment.refine is not None and cost.stored:
+        stored(planned)  # as far as its bisection has come
+        cost = planned.forecast(measure)
+    planned.store.tell()
+    if cost.left:
+        return Overview(planned.sweep, cost, None)
+    return Overview(planned.sweep, cost, verdicts(owner, planned.sweep.experiment, stored(planned)))
+
+
+def theory(
+    target: str | Study, *, settings: Mapping[str, Any] | None = None, **parameters: Any
+) -> Prediction:
+    """What a study's theory says at a setting: its conditions, and its predictions by name.
+
+    Example:
+        `pg.theory("benign_overfitting", samples=12, snr=9)`
+    """
+    owner, experiment = _owner(target)
+    if experiment:
+        raise InputError(f"theory takes a study and settings: '{owner.name}', not '{target}'")
+    config = owner.simulator()[1].config
+    table, given = pars(config), _together(settings, parameters)
+    for name, value in given.items():
+        if name not in table:
+            raise unknown("parameter", name, table)
+        if isinstance(value, (list, tuple, range)):
+            raise InputError(f"theory takes one value for {name}, not {len(value)}")
+    cfg = config(**{name: table[name].check(value) for name, value in given.items()})
+    try:
+        return owner.theory(cfg)
+    except (ArithmeticError, ValueError) as error:
+        raise InputError(
+            f"the theory of {owner.name} cannot be computed at these settings: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def conditions(
+    target: str | Study, *, settings: Mapping[str, Any] | None = None, **parameters: Any
+) -> Conditions:
+    """The conditions of a study's theorem at a setting: both sides, margin, satisfied or not.
+
+    Example:
+        `pg.conditions("benign_overfitting", samples=12, snr=9)`
+    """
+    return Conditions(theory(target, settings=settings, **parameters).conditions)
+
+
 # -------------------------------------------------------------------------------- work
 
 
@@ -129,7 +229,8 @@ def run(
     Parameters to fix (one value) or sweep (a list) are given by name.
 
     Args:
-        target: `"study/experiment"`, or a Study with the name of the `experiment`.
+        target: `"study/experiment"`, or a study with the name of the `experiment`, which may be
+            left out where there is only one.
         scale: `"quick"` or `"paper"`.
         seeds: how many seeds, or which.
         lanes: trainings per call (default: by rule and measurement).
@@ -239,10 +340,14 @@ def check(
     progress: Progress = None,
     settings: Mapping[str, Any] | None = None,
     **parameters: Any,
-) -> list[Verdict]:
+) -> Verdicts:
     """Runs what is missing and judges the claims of studies or experiments (default: all).
 
-    `headline` restricts each study to its first experiment.
+    Targets are studies, experiments (`"study/experiment"`), or studies followed by names of their
+    experiments. `headline` restricts each study to its first experiment.
+
+    Example:
+        `pg.check("toy")`, `pg.check(study, "fig1a", "fig1b")`
     """
     enough_seeds(seeds)
     together = _together(settings, parameters)
@@ -259,11 +364,11 @@ def check(
         for owner, experiment in chosen(targets, scale=scale, headline=headline)
     ]
     found = finish_all(planned, executor=executor, progress=progress)
-    return [
+    return Verdicts(
         verdict
         for each, ds in zip(planned, found, strict=True)
         for verdict in verdicts(each.study, each.sweep.experiment, ds)
-    ]
+    )
 
 
 def enough_seeds(seeds: int | Sequence[int] | None) -> None:
@@ -275,41 +380,81 @@ def enough_seeds(seeds: int | Sequence[int] | None) -> None:
 def chosen(
     targets: Sequence[str | Study], *, scale: Scale = "quick", headline: bool = False
 ) -> list[tuple[Study, Experiment]]:
-    """The experiments that a list of studies and experiments names; all studies if empty."""
+    """The experiments that a list of studies and experiments names; all studies if empty.
+
+    Names of experiments may follow their study, which then stands for these alone.
+    """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
-    picked: list[tuple[Study, Experiment]] = []
+    picked: list[tuple[Study, list[Experiment]]] = []
     for target in targets or list(studies().values()):
-        if isinstance(target, str) and "/" in target:
-            picked.append(resolve(target))
-            continue
-        owner = study(target) if isinstance(target, str) else target
-        if not isinstance(owner, Study):
-            raise InputError(
-                f"target = {shortened(target)} is not allowed: 'study', 'study/experiment' or a "
-                "Study"
-            )
+        if picked and isinstance(target, str) and "/" not in target:
+            owner, named = picked[-1]
+            if target in (names := [e.name for e in owner.experiments]):
+                named.append(owner.experiment(target))
+                continue
+            if target not in (known := registry.names()):
+                raise unknown(f"experiment of {owner.name}, or study,", target, (*names, *known))
+        owner, experiment = _owner(target)
+        picked.append((owner, [owner.experiment(experiment)] if experiment else []))
+
+    def all_of(owner: Study) -> list[Experiment]:
         wanted = owner.experiments[:1] if headline else owner.experiments
-        picked += [(owner, e) for e in wanted if not (e.paper_only and scale == "quick")]
-    return picked
+        return [e for e in wanted if not (e.paper_only and scale == "quick")]
+
+    return [(owner, e) for owner, named in picked for e in named or all_of(owner)]
 
 
-def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> list[Verdict]:
+def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> Verdicts:
     """The verdicts on all claims of an experiment at the Dataset's scale."""
     headline = experiment is owner.experiments[0] or experiment.name == owner.experiments[0].name
-    return [judge(c, ds, headline) for c in experiment.claims_at(ds.attrs["scale"])]
+    return Verdicts(judge(c, ds, headline) for c in experiment.claims_at(ds.attrs["scale"]))
 
 
 def figure(
-    target: str | Study, experiment: str | None = None, *, style: str = "screen", **options: Any
+    target: str | Study | xr.Dataset,
+    experiment: str | None = None,
+    *,
+    style: str = "screen",
+    study: Study | None = None,
+    **options: Any,
 ) -> Any:
-    """The figure of an experiment, from stored results. Options are those of `load`.
+    """The figure of an experiment, from stored results, or of a Dataset that `run` returned.
 
-    `style="paper"` gives it the width of a printed column, small type and no title.
+    A notebook shows it as a picture. `style="paper"` gives it the width of a printed column, small
+    type and no title. Options are those of `load`; for a Dataset there are none, but for the
+    `study` if it is one of your own that is not listed.
+
+    Example:
+        `pg.figure("toy/risk", seeds=8)`, or `pg.figure(ds)`
     """
-    owner, which = resolve(target, experiment)
     with plot.style(style):
+        if isinstance(target, xr.Dataset):
+            if experiment is not None or options:
+                given = ", ".join(["experiment"] * (experiment is not None) + list(options))
+                raise InputError(
+                    f"a Dataset has its settings: {given} cannot be set for its figure"
+                )
+            return plot.finish(_origin(target, study)[1].figure(target))
+        if study is not None:
+            raise InputError("study= is for the figure of a Dataset; give the study itself instead")
+        owner, which = resolve(target, experiment)
         return plot.finish(which.figure(load(owner, which.name, **options)))
+
+
+def _origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
+    """The experiment that a Dataset comes from."""
+    if not {"study", "experiment"} <= set(ds.attrs):
+        raise InputError(
+            "the Dataset does not say which study and experiment it is of: its attributes were "
+            "lost (xarray.set_options(keep_attrs=True) keeps them)"
+        )
+    if owner is None and (name := ds.attrs["study"]) not in registry.names():
+        raise InputError(f"the study '{name}' of the Dataset is not listed; say study=...")
+    if owner is not None and (not isinstance(owner, Study) or owner.name != ds.attrs["study"]):
+        given = owner.name if isinstance(owner, Study) else shortened(owner)
+        raise InputError(f"the Dataset is of the study '{ds.attrs['study']}', not of {given}")
+    return resolve(owner or ds.attrs["study"], ds.attrs["experiment"])
 
 
 # ------------------------------------------------------------------------------ replay
@@ -339,7 +484,7 @@ def replay(
     Example:
         `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
     """
-    owner, which = resolve(study or ds.attrs["study"], ds.attrs["experiment"])
+    owner, which = _origin(ds, study)
     axes = json.loads(ds.attrs["grid"])
     cell = _together(settings, where)
     for name in cell:

@@ -23,7 +23,7 @@ from provingground import cluster
 from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing, tune
-from provingground.errors import RunError, Terminated, heed
+from provingground.errors import InputError, RunError, Terminated, heed
 from provingground.locks import receipt
 from provingground.progress import TRAINING, Tell
 
@@ -215,7 +215,7 @@ class _Work:
         batch = self.flying.pop(future)
         try:
             finished = future.result()
-        except RunError:
+        except (InputError, RunError):
             raise
         except (Exception, CancelledError) as error:
             self._failed(batch, error)

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from provingground import identity
-from provingground.errors import RunError
+from provingground.errors import InputError
 from provingground.grid import Point, Program
 from provingground.identity import Identity, typed
 from provingground.keys import seed_key
@@ -315,22 +315,28 @@ def _probes(study: Study, program: Program, found: Any) -> Any:
     sizes: dict[str, tuple[int, str]] = {}
     for name, dims in probe_dims(simulator.probes).items():
         if not hasattr(found, name):
-            raise RunError(
+            raise InputError(
                 f"{who} returns {type(found).__name__}, not its {simulator.probes.__name__}: "
                 f"there is no probe '{name}'"
             )
-        shape = np.shape(getattr(found, name))
-        declared = f"({', '.join(dims)})"
+        value = getattr(found, name)
+        kind = simulator.probes.__annotations__[name]
+        declared = f"it is declared {kind.__name__.partition('[')[0]} of dims ({', '.join(dims)})"
+        probe = f"{who} returns the probe '{name}'"
+        if not isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float)):
+            raise InputError(f"{probe} as a {type(value).__name__}, not an array; {declared}")
+        shape = np.shape(value)
         if len(shape) != len(dims):
-            raise RunError(
-                f"{who} returns the probe '{name}' with the shape {shape}; it is declared with "
-                f"the dims {declared}"
-            )
+            raise InputError(f"{probe} with the shape {shape}; {declared}")
         for dim, size in zip(dims, shape, strict=True):
-            known, other = sizes.setdefault(dim, (size, name))
+            fixed = (int(dim), "its declaration") if dim.isdecimal() else (size, f"'{name}'")
+            known, other = sizes.setdefault(dim, fixed)
             if known != size:
-                raise RunError(
-                    f"{who} returns the probe '{name}' of dims {declared} with the shape {shape}: "
-                    f"{dim} is {size} there and {known} in '{other}'"
+                raise InputError(
+                    f"{probe} with the shape {shape}; {declared}, and {dim} is {size} there and "
+                    f"{known} in {other}"
                 )
+        dtype = np.dtype(getattr(value, "dtype", type(value))).name
+        if isinstance(kind.dtypes, tuple) and dtype not in kind.dtypes:
+            raise InputError(f"{probe} as an array of {dtype}; {declared}")
     return found

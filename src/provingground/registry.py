@@ -23,6 +23,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from provingground import reprs
 from provingground.errors import InputError, unknown
 from provingground.studies import SKELETON, STUDIES
 from provingground.terminal import say
@@ -43,9 +44,19 @@ class Listing(NamedTuple):
     experiments: list[str]
 
 
-def studies() -> "dict[str, Study]":
+@reprs.shown(reprs.studies)
+class Studies(dict[str, "Study"]):
+    """Studies by name, which show themselves as a table."""
+
+
+def studies() -> Studies:
     """All studies by name: those of the project, then those of other packages and folders."""
-    return {name: load() for name, load in _known().items() if name != SKELETON}
+    return Studies({name: load() for name, load in _known().items() if name != SKELETON})
+
+
+def names() -> list[str]:
+    """What all studies are called; those of the project are not imported."""
+    return list(_known())
 
 
 def study(name: str) -> "Study":

@@ -22,7 +22,9 @@ import xarray as xr
 from jaxtyping import Array, Bool
 from scipy.special import stdtrit
 
+from provingground import reprs
 from provingground.errors import InputError, shortened, unknown
+from provingground.reprs import shown
 
 LARGEST_WHOLE = 2**31 - 1  # what whole numbers of a program can hold
 NUMPY = (np.generic, np.ndarray)
@@ -205,6 +207,7 @@ def probe(says: str, symbol: str = "") -> Any:
 # --------------------------------------------------------------------------- theory
 
 
+@shown(reprs.condition, line=reprs.condition_line)
 class Condition(NamedTuple):
     """One inequality of a theorem, with both sides as numbers."""
 
@@ -229,6 +232,7 @@ class Condition(NamedTuple):
         return self.left <= self.right if self.relation == "<=" else self.left >= self.right
 
 
+@shown(reprs.prediction)
 class Prediction(NamedTuple):
     """What a theory says about one Config: conditions, and predictions by name with their words."""
 
@@ -237,9 +241,15 @@ class Prediction(NamedTuple):
     says: Mapping[str, str] = MappingProxyType({})
 
 
+@shown(reprs.conditions)
+class Conditions(list[Condition]):
+    """Conditions, which show themselves as a table."""
+
+
 # --------------------------------------------------------------------------- estimates
 
 
+@shown(reprs.estimate, line=str)
 class Estimate(NamedTuple):
     """The one uncertain number: a value and its 95% interval."""
 
@@ -276,6 +286,7 @@ class Claim:
             raise InputError(f"claim '{self.name}' is expected to fail and needs a note why")
 
 
+@shown(reprs.verdict, line=reprs.verdict_line)
 @dataclass(frozen=True)
 class Verdict:
     """What became of a claim, ready for a table, a report or a JSON record."""
@@ -309,6 +320,11 @@ class Verdict:
     def seeds_needed(self) -> int | None:
         """About how many seeds would decide the claim; None if no number would."""
         return seeds_needed(self.estimate, self.within, self.seeds)
+
+
+@shown(reprs.verdicts)
+class Verdicts(list[Verdict]):
+    """Verdicts, which show themselves as a table."""
 
 
 def decide(estimate: Estimate, within: tuple[float, float]) -> Decision:
@@ -432,6 +448,7 @@ class Refine(NamedTuple):
     level: float
 
 
+@shown(reprs.experiment)
 @dataclass(frozen=True)
 class Experiment:
     """One figure or table: a grid of trainings, the claims about it, and how it is drawn.
@@ -468,6 +485,7 @@ class Experiment:
         return tuple(c for c in self.claims if c.scale in (None, scale))
 
 
+@shown(reprs.study)
 @dataclass(frozen=True)
 class Study:
     """A paper made runnable. The first experiment is the headline.

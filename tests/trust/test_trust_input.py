@@ -25,7 +25,7 @@ from provingground import cli
 from provingground.errors import InputError, RunError
 from provingground.machine import here
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import config, par
+from provingground.study import Simulator, config, par
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 OPTIONS = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]
@@ -442,12 +442,15 @@ def test_a_parameter_with_a_name_of_ours_can_be_set(tmp_path):
         pg.run("toy/risk", noise=2.0, settings={"noise": 1.0}, store=tmp_path / "store")
 
 
-class Curve(eqx.Module):
+class Declared(eqx.Module):
     """Probes whose shapes nothing checks."""
 
     loss: Float[Array, "step"]
     end: Float[Array, ""]
     step: Int[Array, "step"]
+
+
+Curve: Any = Declared
 
 
 @pytest.mark.parametrize(
@@ -456,17 +459,37 @@ class Curve(eqx.Module):
         (lambda x, t: Curve(x, x, t), r"'end'.*\(5,\).*\(\)"),
         (lambda x, t: Curve(x[0], x[0], t), r"'loss'.*\(\).*\(step\)"),
         (lambda x, t: Curve(x[1:], x[0], t), r"'step'.*\(5,\).*5.*4 in 'loss'"),
-        (lambda x, t: x, r"not its Curve.*'loss'"),
-        (lambda x, t: (x, x[0], t), r"returns tuple, not its Curve"),
+        (lambda x, t: x, r"not its Declared.*'loss'"),
+        (lambda x, t: (x, x[0], t), r"returns tuple, not its Declared"),
+        (lambda x, t: Curve(x, t[0], t), r"'end' as an array of int32; .* Float of dims \(\)"),
+        (lambda x, t: Curve(x, x[0] > 0, t), r"'end' as an array of bool; .* Float of dims \(\)"),
+        (lambda x, t: Curve(x, x[0], x), r"'step' as an array of float32; .* Int of dims"),
+        (lambda x, t: Curve(x, None, t), r"'end' as a NoneType, not an array; .* Float"),
+        (lambda x, t: Curve([*x], x[0], t), r"'loss' as a list, not an array; .* \(step\)"),
+        (lambda x, t: Curve("falls", x[0], t), r"'loss' as a str, not an array"),
     ],
 )
-def test_a_probe_of_the_wrong_shape_is_named(tmp_path, made, says):
+@pytest.mark.parametrize("host", [False, True], ids=["traced", "on the host"])
+def test_a_probe_of_the_wrong_shape_is_named(tmp_path, made, says, host):
     def simulate(cfg, key):
         return made(cfg.noise * jnp.ones(5), jnp.arange(5))
 
-    simulator = dataclasses.replace(TOY.simulators["descent"], simulate=simulate, probes=Curve)
+    simulator = Simulator(TOY.simulators["descent"].config, simulate, Curve, host=host)
     study = dataclasses.replace(TOY, simulators={"descent": simulator})
-    with pytest.raises(RunError, match=says):
+    with pytest.raises(InputError, match=says):
+        pg.run(study, "risk", store=tmp_path / "store", progress=False, **SMALL)
+
+
+class Pair(eqx.Module):
+    pair: Float[Array, "2"]
+
+
+def test_a_size_that_is_declared_is_checked(tmp_path):
+    simulator = Simulator(
+        TOY.simulators["descent"].config, lambda cfg, key: Pair(cfg.noise * jnp.ones(3)), Pair
+    )
+    study = dataclasses.replace(TOY, simulators={"descent": simulator})
+    with pytest.raises(InputError, match=r"'pair' with the shape \(3,\).* 2 in its declaration"):
         pg.run(study, "risk", store=tmp_path / "store", progress=False, **SMALL)
 
 

@@ -9,9 +9,9 @@ import typer
 from provingground import compare
 from provingground.cli.base import app
 from provingground.cli.options import ScaleOption, SetOption, StoreOption
-from provingground.cli.words import cost, count, number, show_verdicts, symbol, with_letters
-from provingground.errors import InputError
+from provingground.cli.verdicts import show_verdicts
 from provingground.terminal import KEEP, say, show_table, show_text, show_words
+from provingground.words import cost, count, number, symbol, with_letters
 
 if TYPE_CHECKING:
     from provingground.study import Study
@@ -98,27 +98,25 @@ def _show_experiment(
     name: str, experiment: str, scale: str, store: Path | None, measure: bool
 ) -> None:
     from provingground import api
+    from provingground.machine import here
 
-    job = api.job(
+    if measure:
+        say("timing one call of each program without a timing ...")
+    seen = api.show(
         name,
         experiment,
         scale=scale,  # pyright: ignore[reportArgumentType]
         store=store,
+        measure=measure,
     )
-    sweep = job.sweep
-    if measure:
-        say("timing one call of each program without a timing ...")
-    forecast = job.forecast(measure)
-    if sweep.experiment.refine is not None and forecast.stored:
-        api.stored(job)  # as far as its bisection has come
-        forecast = job.forecast(measure)
+    assert isinstance(seen, api.Overview)
+    sweep, forecast = seen.sweep, seen.cost
     show_words(f"{sweep.study.name}/{sweep.experiment.name}: {sweep.experiment.says}\n")
     rows = [(a.name, _labels(a.labels)) for a in sweep.axes]
     rows.append(("seed", count(len(sweep.seeds), "seed")))
     rows += [(f"{fixed} (fixed)", number(value)) for fixed, value in sweep.fixed.items()]
     show_table("axis", "values", rows=rows)
-    job.store.tell()
-    lanes = f"{forecast.lanes} lanes a call on {job.where}"
+    lanes = f"{forecast.lanes} lanes a call on {here()}"
     if forecast.memory:
         lanes += f", {forecast.memory / 2**20:.0f} MiB of arrays"
     show_words(
@@ -128,16 +126,15 @@ def _show_experiment(
     if forecast.untimed:
         show_words("--measure times one call of each program that is not timed yet")
     show_text("")
-    if forecast.left:
+    if seen.verdicts is None:
         rows = [
             (c.name, compare.bound(*c.within), f"{c.says} ({c.source})")
             for c in sweep.experiment.claims_at(sweep.scale)
         ]
         show_table("claim", "bound", "says", rows=rows)
         return
-    verdicts = api.verdicts(sweep.study, sweep.experiment, api.stored(job))
-    show_verdicts(verdicts)
-    for v in (v for v in verdicts if v.verdict == "unknown"):
+    show_verdicts(seen.verdicts)
+    for v in (v for v in seen.verdicts if v.verdict == "unknown"):
         need = v.seeds_needed
         show_words(f"{v.claim}: " + (f"about {need} seeds would decide it" if need else
                                      "more seeds alone would not decide it"))  # fmt: skip
@@ -162,26 +159,16 @@ def conditions(
     owner = api.study(study)
     config = owner.simulator()[1].config
     settings = parse_settings(set_ or [], {}, pars(config))
-    for name, value in settings.items():
-        if isinstance(value, list):
-            raise InputError(f"conditions takes one value for {name}, not {len(value)}")
-    cfg = config(**settings)
-    try:
-        prediction = owner.theory(cfg)
-        rows = [
-            (c.name, "yes" if c.satisfied else "no", f"{c.margin:.3g}",
-             f"{c.left:.4g} {c.relation} {c.right:.4g}", c.says)
-            for c in prediction.conditions
-        ]  # fmt: skip
-        values = [
-            (name, f"{value:.6g}", prediction.says.get(name, ""))
-            for name, value in prediction.values.items()
-        ]
-    except (ArithmeticError, ValueError) as error:
-        raise InputError(
-            f"the theory of {owner.name} cannot be computed at these settings: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    prediction = api.theory(owner, settings=settings)
+    rows = [
+        (c.name, "yes" if c.satisfied else "no", f"{c.margin:.3g}",
+         f"{c.left:.4g} {c.relation} {c.right:.4g}", c.says)
+        for c in prediction.conditions
+    ]  # fmt: skip
+    values = [
+        (name, f"{value:.6g}", prediction.says.get(name, ""))
+        for name, value in prediction.values.items()
+    ]
     show_words(f"{owner.name}: {owner.title}\n{owner.cite}\n")
     if rows:
         show_words("What is assumed; a margin below 1: violated by that factor")
@@ -191,7 +178,7 @@ def conditions(
         show_table("prediction", "value", "is", rows=values)
     show_words("\nThe setting (--set changes it)")
     given = [
-        (name, number(getattr(cfg, name)), symbol(p.symbol), with_letters(p.says))
+        (name, number(settings.get(name, p.default)), symbol(p.symbol), with_letters(p.says))
         for name, p in pars(config).items()
     ]
     show_table("parameter", "value", "symbol", "is", rows=given)

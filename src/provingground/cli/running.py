@@ -26,9 +26,10 @@ from provingground.cli.options import (
     job_of,
     must_go_together,
 )
-from provingground.cli.words import cost, count, show_verdicts
+from provingground.cli.verdicts import show_verdicts
 from provingground.errors import InputError
 from provingground.terminal import duration, say, show_text
+from provingground.words import cost, count
 
 
 @app.command()

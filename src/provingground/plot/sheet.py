@@ -22,6 +22,8 @@ from provingground.plot.looks import CURRENT, GREY, LOOKS, Look, styled
 from provingground.plot.ticks import crowded, log_ticks
 from provingground.plot.words import fold
 
+PIXELS = 125  # of an inch in a notebook
+
 
 class Sheet(Figure):
     """A figure that remembers its height without legends and what its footer says."""
@@ -39,6 +41,18 @@ class Sheet(Figure):
         count = f"{few} seed{'s' * (few > 1)}" if few == many else f"{few} to {many} seeds"
         text = "; ".join(([count] if many else []) + [*self.marks])
         self.supxlabel(text, x=0.99, ha="right", fontsize=self.look.foot, color=GREY)
+
+    def __repr__(self) -> str:
+        title = f" '{self.get_suptitle()}'" if self.get_suptitle() else ""
+        panels, (width, height) = len(panels_of(self)), self.get_size_inches()
+        count = f"{panels} panel{'s' * (panels != 1)}"
+        return f"<figure{title}: {count}, {width:.3g} x {height:.3g} in>"
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The picture, for a notebook, and how large it is on the screen."""
+        made = image(self, ".png")
+        width, height = (int(PIXELS * side) for side in self.get_size_inches())
+        return made, {"width": width, "height": height}
 
 
 def panels_of(fig: Figure) -> list[Axes]:

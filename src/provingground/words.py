@@ -1,21 +1,17 @@
-"""How numbers, symbols, forecasts and verdicts are put into words for a terminal."""
+"""How numbers, symbols and forecasts are put into words, for terminals and notebooks."""
 
 import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from provingground.compare import bound
-from provingground.terminal import any_letter, duration, show_table
+from provingground.terminal import duration
 
 if TYPE_CHECKING:
     from provingground.engine import Forecast
-    from provingground.study import Verdict
-
-MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? "}
 
 
 def number(value: Any, digits: int = 6) -> str:
-    """A setting."""
+    """A setting, which need not be a number."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
@@ -71,27 +67,3 @@ def cost(forecast: "Forecast", most: str = "") -> str:
     if forecast.untimed:
         told += f" for {timed} of them, the others not timed yet"
     return told
-
-
-def show_verdicts(verdicts: "list[Verdict]") -> None:
-    """Verdicts as a table, by experiment."""
-    rows: list[tuple[str, ...]] = []
-    group = ""
-    for v in verdicts:
-        if group != (group := f"{v.study}/{v.experiment}"):
-            rows.append((f"{group}:",))
-        told = any_letter(MARKS[v.verdict]) + v.verdict
-        rows.append(
-            (
-                f"  {v.claim}",
-                f"{told}, SURPRISE" if v.surprise else told + ", as expected" * _foreseen(v),
-                str(v.estimate),
-                bound(*v.within),
-                f"{v.says}. {v.note}" if v.note else v.says,
-            )
-        )
-    show_table("  claim", "verdict", "measured", "bound", "says", rows=rows)
-
-
-def _foreseen(v: "Verdict") -> bool:
-    return v.verdict == v.expected == "fails"

@@ -1,0 +1,313 @@
+"""How things show themselves: a short text anywhere, a table in a notebook.
+
+A *page* is a title and what stands below it: lines of text, and tables. HTML is escaped, needs
+nothing from elsewhere, and takes its colours from the notebook's theme.
+"""
+
+import html as _html
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from provingground.compare import bound
+from provingground.terminal import plain
+from provingground.words import cost, count, number
+
+if TYPE_CHECKING:
+    from provingground.api import Overview
+    from provingground.study import Condition, Estimate, Experiment, Prediction, Study, Verdict
+
+T = TypeVar("T")
+MOST_VALUES = 12  # of an axis that are listed
+# Seen on white and on black alike; the words beside them say the same.
+MARKS = {
+    "holds": ("✓", "#2c9a4b"),
+    "fails": ("✗", "#d9534f"),
+    "unknown": ("?", "#b8860b"),
+    "yes": ("✓", "#2c9a4b"),
+    "no": ("✗", "#d9534f"),
+}
+MARKED = ("verdict", "satisfied")
+LEFT = "text-align:left;vertical-align:top"
+
+
+class Table(NamedTuple):
+    """Rows of text, where a text alone is the heading of the rows below it.
+
+    Plain text shows the first `short` columns. A `folded` table is opened by a click on its title.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str] | str]
+    short: int | None = None
+    folded: str = ""
+
+
+Page = Sequence[str | Table]  # the title first
+
+
+def shown(
+    page: Callable[[Any], Page], line: Callable[[Any], str] | None = None
+) -> Callable[[type[T]], type[T]]:
+    """Lets a class show itself by its page; as plain text by a `line`, where that is given."""
+
+    def given(cls: type[T]) -> type[T]:
+        def __repr__(self: Any) -> str:
+            return plain(line(self)) if line is not None else as_text(page(self))
+
+        def _repr_html_(self: Any) -> str:
+            return as_html(page(self))
+
+        cls.__repr__ = __repr__
+        cls._repr_html_ = _repr_html_  # pyright: ignore[reportAttributeAccessIssue]
+        return cls
+
+    return given
+
+
+# --------------------------------------------------------------------------- two forms
+
+
+def as_text(page: Page) -> str:
+    """A page as a few lines."""
+    parts = (_text_table(b) if isinstance(b, Table) else plain(b) for b in page)
+    return "\n".join(part for part in parts if part)
+
+
+def _text_table(table: Table) -> str:
+    if table.short == 0 or not table.rows:
+        return ""
+    columns = list(table.columns)[: table.short]
+    rows = [row if isinstance(row, str) else list(row)[: table.short] for row in table.rows]
+    grid = [columns, *(row for row in rows if not isinstance(row, str))]
+    widths = [max(len(plain(text)) for text in column) for column in zip(*grid, strict=True)]
+    lines = []
+    for row in [columns, *rows] if any(columns) else rows:
+        if isinstance(row, str):
+            lines.append(f"{plain(row)}:")
+        else:
+            cells = (plain(t).ljust(w) for t, w in zip(row, widths, strict=True))
+            lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def as_html(page: Page) -> str:
+    """A page for a notebook."""
+    title, *rest = page
+    assert isinstance(title, str)
+    parts = [f"<div><b>{_escaped(title)}</b>"]
+    for block in rest:
+        if not isinstance(block, Table):
+            parts.append(f"<div>{_escaped(block)}</div>")
+        elif block.rows and block.folded:
+            summary = f"<summary>{_escaped(block.folded)}</summary>"
+            parts.append(f"<details>{summary}{_html_table(block)}</details>")
+        elif block.rows:
+            parts.append(_html_table(block))
+    return "\n".join([*parts, "</div>"])
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f'<th style="{LEFT}">{_escaped(c)}</th>' for c in table.columns)
+    lines = ["<table>", f"<thead><tr>{head}</tr></thead>" if any(table.columns) else "", "<tbody>"]
+    for row in table.rows:
+        if isinstance(row, str):
+            wide = f'colspan="{len(table.columns)}" style="{LEFT}"'
+            lines.append(f"<tr><th {wide}>{_escaped(row)}</th></tr>")
+        else:
+            cells = (_cell(c, text) for c, text in zip(table.columns, row, strict=True))
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+    return "\n".join([*filter(None, lines), "</tbody></table>"])
+
+
+def _cell(column: str, text: str) -> str:
+    mark = ""
+    if column in MARKED and (word := text.partition(",")[0]) in MARKS:
+        letter, colour = MARKS[word]
+        mark = f'<span style="color:{colour}">{letter}</span> '
+    return f'<td style="{LEFT}">{mark}{_escaped(text)}</td>'
+
+
+def _escaped(text: str) -> str:
+    return _html.escape(plain(text))
+
+
+# --------------------------------------------------------------------------- words
+
+
+def _values(given: Any) -> list[str] | None:
+    """The values of an axis; None of a fixed setting."""
+    given = getattr(given, "settings", getattr(given, "values", given))  # cases, other variables
+    if hasattr(given, "__array__"):
+        given = given.tolist()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return None
+    return [number(v, 4) for v in given]
+
+
+def listed(values: Sequence[str]) -> str:
+    """Values of an axis, the ends of it where they are many.
+
+    >>> listed(list("ab")), listed([str(n) for n in range(40)])
+    ('a, b', '0, 1, 2, ..., 39 (40 values)')
+    """
+    if len(values) <= MOST_VALUES:
+        return ", ".join(values)
+    return f"{', '.join(values[:3])}, ..., {values[-1]} ({len(values)} values)"
+
+
+# --------------------------------------------------------------------------- verdicts
+
+
+def estimate(e: "Estimate") -> Page:
+    return [str(e), "value and 95% interval"]
+
+
+def verdict_line(v: "Verdict") -> str:
+    return f"{v.study}/{v.experiment} {v.claim}: {v.estimate}, {bound(*v.within)}: {decision(v)}"
+
+
+def decision(v: "Verdict") -> str:
+    """A verdict, and whether it was expected where that is worth a word."""
+    foreseen = v.verdict == v.expected == "fails"
+    return v.verdict + (", SURPRISE" if v.surprise else ", as expected" * foreseen)
+
+
+def verdict(v: "Verdict") -> Page:
+    return verdicts([v])
+
+
+def verdicts(found: "Sequence[Verdict]") -> Page:
+    counts = Counter(v.verdict for v in found)
+    told = [f"{counts[word]} {word}" for word in ("holds", "fails", "unknown") if counts[word]]
+    surprises = sum(v.surprise for v in found)
+    told += [count(surprises, "surprise")] if surprises else []
+    title = ": ".join(filter(None, (count(len(found), "claim"), ", ".join(told))))
+    return [title, _judged(found)]
+
+
+def _judged(found: "Sequence[Verdict]", group: str = "") -> Table:
+    """Verdicts under the names of their experiments, but for one that is known."""
+    rows: list[Sequence[str] | str] = []
+    for v in found:
+        if group != (group := f"{v.study}/{v.experiment}"):
+            rows.append(group)
+        rows.append((v.claim, str(v.estimate), bound(*v.within), decision(v), _says(v)))
+    return Table(("claim", "measured", "bound", "verdict", "says"), rows, short=4)
+
+
+def _says(v: "Verdict") -> str:
+    """What a claim says, its note, and how many seeds would decide it."""
+    parts = [v.says, v.note]
+    if v.verdict == "unknown" and (need := v.seeds_needed) and need > v.seeds:
+        parts.append(f"About {need} seeds would decide it")
+    return ". ".join(part.rstrip(". ") for part in parts if part)
+
+
+# --------------------------------------------------------------------------- theory
+
+
+def condition_line(c: "Condition") -> str:
+    met = f"{'met' if c.satisfied else 'violated'}, margin {c.margin:.3g}"
+    return f"{c.name}: {c.left:.4g} {c.relation} {c.right:.4g} {met}"
+
+
+def condition(c: "Condition") -> Page:
+    return conditions([c])
+
+
+def conditions(found: "Sequence[Condition]") -> Page:
+    met = sum(c.satisfied for c in found)
+    return [f"{count(len(found), 'condition')}, {met} satisfied", _sides(found)]
+
+
+def _sides(found: "Sequence[Condition]") -> Table:
+    columns = ("condition", "left", "", "right", "margin", "satisfied", "in words")
+    rows = [
+        (c.name, f"{c.left:.4g}", c.relation, f"{c.right:.4g}", f"{c.margin:.3g}",
+         "yes" if c.satisfied else "no", c.says)
+        for c in found
+    ]  # fmt: skip
+    return Table(columns, rows, short=6)
+
+
+def prediction(p: "Prediction") -> Page:
+    rows = [(name, f"{value:.6g}", p.says.get(name, "")) for name, value in p.values.items()]
+    return [*conditions(p.conditions), Table(("prediction", "value", "is"), rows, short=2)]
+
+
+# --------------------------------------------------------------------------- studies
+
+
+def study(s: "Study") -> Page:
+    rows = []
+    for e in s.experiments:
+        scale = "paper" if e.paper_only else "quick"
+        axes = {name: _values(given) for name, given in e.settings(scale).items()}
+        told = ", ".join(f"{n} ({len(v)})" for n, v in axes.items() if v is not None)
+        rows.append((e.name, told, str(e.seeds_at(scale)), str(len(e.claims)), e.says))
+    experiments = Table(("experiment", "axes", "seeds", "claims", "says"), rows, short=4)
+    return [f"{s.name}: {s.title}", s.cite, experiments, *_parameters(s)]
+
+
+def _parameters(s: "Study") -> Iterable[Table]:
+    columns = ("parameter", "symbol", "default", "takes", "is")
+    for name, simulator in s.simulators.items():
+        rows = [
+            (p.name, f"${p.symbol}$" if p.symbol else "", number(p.default), p.allowed, p.says)
+            for p in simulator.config.pars.values()  # pyright: ignore[reportAttributeAccessIssue]
+        ]
+        about = ", ".join(filter(None, (simulator.says, simulator.precision)))
+        yield Table(columns, rows, short=0, folded=f"parameters of the simulator {name} ({about})")
+
+
+def experiment(e: "Experiment") -> Page:
+    quick, paper = e.settings("quick"), e.settings("paper")
+    rows = [
+        (name, "axis" if _values(paper[name]) else "fixed", _told(quick[name]), _told(paper[name]))
+        for name in paper
+    ]
+    rows.append(("seed", "", str(e.seeds_at("quick")), str(e.seeds_at("paper"))))
+    if all(a == b for *_, a, b in rows):
+        grid = Table(("setting", "is", "values"), [row[:3] for row in rows])
+    else:
+        grid = Table(("setting", "is", "quick", "paper"), rows)
+    return [f"{e.name}: {e.says}", grid, claims(e.claims)]
+
+
+def _told(given: Any) -> str:
+    values = _values(given)
+    return number(given) if values is None else listed(values)
+
+
+def claims(found: Sequence[Any]) -> Table:
+    """The claims of an experiment that was not judged."""
+    rows = [(c.name, bound(*c.within), c.source, c.says) for c in found]
+    return Table(("claim", "bound", "source", "says"), rows, short=2)
+
+
+def overview(o: "Overview") -> Page:
+    rows = [(a.name, listed([number(v, 4) for v in a.labels])) for a in o.sweep.axes]
+    rows.append(("seed", count(len(o.sweep.seeds), "seed")))
+    rows += [(f"{name} (fixed)", number(value)) for name, value in o.sweep.fixed.items()]
+    name, which = f"{o.sweep.study.name}/{o.sweep.experiment.name}", o.sweep.experiment
+    return [
+        f"{name}: {which.says}",
+        Table(("axis", "values"), rows),
+        f"{o.sweep.scale}: {count(o.cost.cells, 'cell')}, {o.cost.stored} stored; {cost(o.cost)}",
+        claims(which.claims_at(o.sweep.scale)) if o.verdicts is None else _judged(o.verdicts, name),
+    ]
+
+
+def studies(found: "Mapping[str, Study]") -> Page:
+    rows = [
+        (
+            name,
+            s.title,
+            ", ".join(e.name for e in s.experiments),
+            str(sum(len(e.claims) for e in s.experiments)),
+        )
+        for name, s in found.items()
+    ]
+    title = count(len(found), "study").replace("studys", "studies")
+    return [title, Table(("study", "paper", "experiments", "claims"), rows, short=2)]
