@@ -24,6 +24,7 @@ from provingground.study import (
     axis,
     cases,
 )
+from provingground.words import count
 from tiny import tiny
 
 EVIL = '<script>alert("x")</script>&\x1b[31m'
@@ -189,7 +190,8 @@ def test_every_experiment_is_shown_without_being_run(name, store):
             f"{name}/{e.name}", scale="paper" if e.paper_only else "quick", store=store
         )
         words = page(found).words
-        assert f"{found.cells} cells, 0 stored; no time is known for the rest" in repr(found)
+        assert f"{count(found.cost.cells, 'cell')}, 0 stored; " in repr(found)
+        assert "not timed on this machine yet" in repr(found)
         assert {c.name for c in e.claims_at(found.sweep.scale)} <= set(words)
         assert {a.name for a in found.sweep.axes} <= set(words)
     assert not list(store.path.glob(f"{name}/*"))
@@ -230,12 +232,13 @@ def test_what_is_stored_is_shown_with_its_verdicts(store):
     between: Any = pg.show(study, "first", store=store)
     pg.run(study, "first", store=store, progress=False)
     after: Any = pg.show(study, "first", store=store)
-    assert [(o.cells, o.stored) for o in (before, between, after)] == [(18, 0), (18, 12), (18, 18)]
+    costs = [o.cost for o in (before, between, after)]
+    assert [(c.cells, c.stored) for c in costs] == [(18, 0), (18, 12), (18, 18)]
     assert (before.verdicts, between.verdicts) == (None, None)
     assert [v.claim for v in after.verdicts] == ["one"]
-    assert between.seconds > 0
-    assert "18 cells, 12 stored; about" in repr(between)
-    assert "18 cells, 18 stored\n" in repr(after)
+    assert between.cost.seconds > 0
+    assert "18 cells, 12 stored; 6 cells to run with 2 programs, about" in repr(between)
+    assert "18 cells, 18 stored; nothing to run\n" in repr(after)
     assert " holds" in page(after).words
     assert pg.show(study) is study
 
