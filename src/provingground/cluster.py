@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from provingground import grid, registry
+from provingground import extend, grid, registry
 from provingground.chunk import Ids
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
@@ -137,6 +137,12 @@ def machine(executor: Executor) -> Machine:
 def can_be_found(job: "Job") -> None:
     """Refuses a study that a worker could not find by its name."""
     name = job.study.name
+    if extend.of(job.study):
+        raise InputError(
+            "workers in other processes find a study by its name, and are sent no functions: run "
+            f"probes and parts of your own in this process, or fork the study (`proving fork {name} "
+            "NAME`) and change it there"
+        )
     try:
         found = registry.study(name)
     except InputError:

@@ -44,7 +44,8 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
 
     Cells are stale when their program is not the one of today's sources and libraries. With
     `adopt` a few of them are run again; if all agree within the tolerance, the new program
-    takes over the name, and so the results, of the old one.
+    takes over the name, and so the results, of the old one. Of cells with probes or parts of a
+    user's own the sources are not known here: they are neither stale nor adopted.
     """
     groups: dict[tuple[Program, str], list[Chunk]] = {}
     chunks = list(store.chunks(study.name))
@@ -76,8 +77,11 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     unequal = store.unequal(study.name)
     problems += [_differ(store.path / study.name, c) for c in unequal if c.alike]
     remarks = [_differ(store.path / study.name, c) for c in unequal if not c.alike]
-    stale = adopted = refused = 0
+    stale = adopted = refused = foreign = 0
     for (program, old), members in groups.items():
+        if members[0].about.get("changes"):
+            foreign += sum(len(c.cells) for c in members)
+            continue
         if current.get(program) == old:
             continue
         cells = sum(len(c.cells) for c in members)
@@ -91,6 +95,11 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             identity.adopt(study, program, new, old, store)
             current[program] = old
             adopted += cells
+    if foreign:
+        remarks.append(
+            f"{foreign} cells of {study.name} have probes or parts of a user's own, whose sources "
+            "are not known here; whether these are stale shows when they are run again"
+        )
     cells = sum(len(c.cells) for c in chunks)
     return State(len(chunks), cells, stale, adopted, refused, tuple(problems), tuple(remarks))
 
