@@ -139,9 +139,8 @@ def can_be_found(job: "Job") -> None:
     name = job.study.name
     if extend.of(job.study):
         raise InputError(
-            "workers in other processes find a study by its name, and are sent no functions: run "
-            f"probes and parts of your own in this process, or fork the study (`proving fork {name} "
-            "NAME`) and change it there"
+            "workers find a study by its name, and are sent no functions: run with probes and "
+            f"parts in this process, or change a fork of the study (`proving fork {name} NAME`)"
         )
     try:
         found = registry.study(name)

@@ -11,6 +11,7 @@ import inspect
 import json
 import keyword
 import re
+import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
@@ -30,7 +30,7 @@ from provingground.study import Simulator, Study, probe
 from provingground.train import overheard
 
 TAKES = ("weights", "cfg", "key", "data")  # what a probe may ask for, by name
-KINDS = "numbers, or an array of them"
+KINDS = "a number, or an array of numbers"
 NO_WEIGHTS = (
     "it trains no weights by `iterate` or `descend` (it is a closed form, a recursion, a flow, or "
     "runs on the host), and a probe is a function of the last weights"
@@ -77,9 +77,10 @@ class Changed:
             found = self.simulate(cfg, key, *data, **self.parts)
         if not self.probes:
             return found
-        if not tape or tape[-1] is None:
+        training = tape[-1] if tape else None
+        if training is None:
             raise InputError(HIDDEN_WEIGHTS if tape else NO_WEIGHTS)
-        given = dict(weights=tape[-1].last, cfg=cfg, key=key, data=data[0] if data else None)
+        given = dict(weights=training.last, cfg=cfg, key=key, data=data[0] if data else None)
         more = {name: _measured(name, probe, given) for name, probe in self.probes.items()}
         return self.made(**{name: getattr(found, name) for name in self.own}, **more)
 
@@ -94,9 +95,8 @@ def _measured(name: str, probe: Probe, given: Mapping[str, Any]) -> Array:
             f"the probe '{name}' fails with {type(error).__name__}: {error}; it has to return "
             f"{KINDS}, and the weights are {weights}"
         ) from error
-    if not (jnp.issubdtype(value.dtype, jnp.integer) or jnp.issubdtype(value.dtype, jnp.floating)):
-        if value.dtype != bool:
-            raise InputError(f"the probe '{name}' returns {value.dtype}, not {KINDS}")
+    if value.dtype.kind not in "biuf":
+        raise InputError(f"the probe '{name}' returns {value.dtype}, not {KINDS}")
     if not value.size:
         raise InputError(f"the probe '{name}' returns an array of the shape {value.shape}: nothing")
     return value
@@ -152,8 +152,15 @@ def _name_of(function: Any) -> str:
     return name or _name_of(getattr(function, "func", type(function)))
 
 
+def _told(function: Any) -> str:
+    """A part in words: its name, and of a `partial` also the numbers that it sets."""
+    set_ = getattr(function, "keywords", {})
+    plain = [f"{k}={v}" for k, v in set_.items() if isinstance(v, (bool, int, float, str))]
+    return f"{_name_of(function)}({', '.join([*plain, '...'])})" if set_ else _name_of(function)
+
+
 def _takes(name: str, function: Any) -> tuple[str, ...]:
-    """What a probe asks for by the names of its arguments; a lone one of any name is the weights."""
+    """What a probe asks for by the names of its arguments; a lone argument is the weights."""
     try:
         known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # something built in
@@ -216,7 +223,7 @@ def _changed(
             dims |= _seen(sweep, training, groups, dims)
         made = _with(made, given.probes, dims)
         training = dataclasses.replace(training, made=made)
-    told = {"parts": {p: _name_of(f) for p, f in own.items()}, "probes": list(given.probes)}
+    told = {"parts": {p: _told(f) for p, f in own.items()}, "probes": list(given.probes)}
     return dataclasses.replace(
         simulator, simulate=training, probes=made, changes=json.dumps(told, sort_keys=True)
     )
@@ -299,7 +306,7 @@ def _with(
         says = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
         fields[name] = probe(says or name)
     body = {"__annotations__": kinds, "__module__": probes.__module__, **fields}
-    return type(eqx.Module)(probes.__name__, (eqx.Module,), body)
+    return types.new_class(probes.__name__, (eqx.Module,), {}, lambda space: space.update(body))
 
 
 def of(study: Study) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from provingground.errors import InputError
 from provingground.lanes import LaneMode as LaneMode  # for the engine
 from provingground.lanes import Loop, lanes_run, run, run_until
 
+# Parts of a training that a run may replace: keyword-only arguments of `simulate` (see `extend`).
+Activation = Callable[..., Array]
+Optimiser = Callable[..., optax.GradientTransformation]
 State = TypeVar("State")
 Weights = TypeVar("Weights")
 
