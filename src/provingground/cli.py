@@ -555,6 +555,31 @@ def new(
     )
 
 
+@app.command()
+def fork(
+    study: Annotated[str, typer.Argument(help="The study to copy.")],
+    name: Annotated[str, typer.Argument(help="Name of the copy, in letters, digits and _.")],
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),
+) -> None:
+    """Copy a study, with its tests, into a package of your own, to change it."""
+    from provingground.fork import fork as make
+
+    package, tests = make(study, name, folder)
+    proving = f"proving --study-path {package}"
+    tested = (
+        f"test:    python -m pytest {tests}"
+        if tests
+        else f"without tests: none of {study} are beside its sources here"
+    )
+    show_text(
+        f"made {package}, a copy of {study}\n{tested}\n"
+        f"before:  {proving} check {name} --headline --save before.json\n"
+        f"change:  a line of {package / 'model.py'}\n"
+        f"after:   {proving} check {name} --headline --save after.json\n"
+        "compare: proving diff before.json after.json"
+    )
+
+
 # --------------------------------------------------------------------------- helpers
 
 

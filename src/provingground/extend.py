@@ -156,7 +156,8 @@ def _told(function: Any) -> str:
     """A part in words: its name, and of a `partial` also the numbers that it sets."""
     set_ = getattr(function, "keywords", {})
     plain = [f"{k}={v}" for k, v in set_.items() if isinstance(v, (bool, int, float, str))]
-    return f"{_name_of(function)}({', '.join([*plain, '...'])})" if set_ else _name_of(function)
+    rest = ["..."] if len(plain) < len(set_) else []
+    return f"{_name_of(function)}({', '.join(plain + rest)})" if set_ else _name_of(function)
 
 
 def _takes(name: str, function: Any) -> tuple[str, ...]:
@@ -196,7 +197,9 @@ def changed(sweep: Sweep, given: Changes, trace: bool = True) -> Sweep:
         try:
             new[name] = _changed(sweep, name, of_it, given, trace)
         except InputError as error:
-            raise InputError(f"the simulator '{name}' of {study.name}: {error}") from error
+            raise InputError(
+                f"the simulator '{name}' of {study.name}: {error}"
+            ) from error.__cause__
     study = dataclasses.replace(study, simulators={**study.simulators, **new})
     return dataclasses.replace(sweep, study=study)
 

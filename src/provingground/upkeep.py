@@ -5,10 +5,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from provingground.results import misfit
 from provingground.store import Store
 from provingground.study import Study, pars, traced
 
+T = TypeVar("T")
 CELLS_TO_RERUN = 3
 TOLERANCE = {"float32": 1e-3, "float64": 1e-8}
 
@@ -236,12 +237,17 @@ dependencies = ["provingground"]
 {name} = "{name}:STUDY"
 
 [tool.setuptools]
-packages = ["{name}"]
+packages = [{packages}]
 """
 
 
 def scaffold(name: str, folder: Path) -> Path:
     """Copies the skeleton study into `folder/name`, as a package with its own entry point."""
+    return new_package(name, folder, lambda home: _copy_skeleton(home, name))
+
+
+def new_package(name: str, folder: Path, fill: Callable[[Path], T]) -> T:
+    """Makes the folder `folder/name` for a new study and fills it; leaves nothing if that fails."""
     from provingground.studies import SKELETON, STUDIES
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -259,10 +265,15 @@ def scaffold(name: str, folder: Path) -> Path:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"no study can be made in {folder}: {why}") from None
     try:
-        return _copy_skeleton(home, name)
+        return fill(home)
     except OSError as error:
         shutil.rmtree(home, ignore_errors=True)
         raise RunError(f"cannot write {home}: {error.strerror}; nothing is left there") from error
+
+
+def project(name: str, packages: Sequence[str]) -> str:
+    """The `pyproject.toml` of a study, with its entry point."""
+    return PROJECT.format(name=name, packages=", ".join(f'"{p}"' for p in packages))
 
 
 def _copy_skeleton(home: Path, name: str) -> Path:
@@ -270,7 +281,7 @@ def _copy_skeleton(home: Path, name: str) -> Path:
 
     package = home / name
     package.mkdir()
-    (home / "pyproject.toml").write_text(PROJECT.format(name=name), encoding="utf-8")
+    (home / "pyproject.toml").write_text(project(name, [name]), encoding="utf-8")
     for source in resources("provingground.studies").joinpath(SKELETON).iterdir():
         if source.name.endswith((".py", ".md")):
             text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')
