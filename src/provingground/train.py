@@ -81,6 +81,8 @@ def taped() -> Iterator[Tape]:
 
 def by_lane(function: Callable[..., Any], *args: Any) -> Any:
     """`lanes.by_lane(function, *args)`, out of which trainings are overheard."""
+    if _every_step.get():  # a cell by itself, whose number of steps has to stay known
+        return function(*args)
     if (tape := _tape.get()) is None:
         return lanes.by_lane(function, *args)
 
