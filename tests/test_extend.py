@@ -289,7 +289,7 @@ def test_workers_are_sent_no_functions(store):
 
 def test_replay_wants_the_same_probes_and_parts(store):
     ds = run(store, parts={"optimiser": optax.adam}, probes=norm)
-    where = dict(seed=1, samples=30, noise=0.5)
+    where: dict[str, Any] = dict(seed=1, samples=30, noise=0.5)
     with pytest.raises(InputError, match="run with probes or parts"):
         pg.replay(ds, **where)
     one = pg.replay(ds, parts={"optimiser": optax.adam}, probes=norm, **where)
