@@ -140,3 +140,44 @@ def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
     assert [v["verdict"] for v in record["verdicts"]] == ["holds", "fails"]
     proving("figure", "linear_attention/prompt_length", "--seeds", "3", "--out", "prompt.png")
     assert (tmp_path / "prompt.png").exists()
+
+
+def proving_at(folder: Path) -> dict[str, str]:
+    """An environment with a store of its own, in which `proving` is a command."""
+    command = folder / "bin" / "proving"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m provingground.cli "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PROVING_STORE": str(folder / "store")}
+
+
+@pytest.mark.slow
+def test_probes_and_parts_work_as_written(tmp_path: Path) -> None:
+    script = "\n".join(blocks(ROOT / "docs" / "extend.md", "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path, env=proving_at(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    out = done.stdout.splitlines()
+    assert "('samples', 'noise', 'seed', 'rank')" in out
+    assert "dict_keys(['activation', 'optimiser'])" in out
+    assert '{"activation": "tanh"}' in out
+    by_hand, stored = (
+        float(x) for x in out[out.index("dict_keys(['activation', 'optimiser'])") - 1].split()
+    )
+    assert by_hand == pytest.approx(stored, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_the_fork_works_as_written(tmp_path: Path) -> None:
+    (script,) = blocks(ROOT / "docs" / "extend.md", "sh")
+    done = subprocess.run(
+        ["sh", "-ec", script],
+        cwd=tmp_path, env=proving_at(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "finding_takes_steps" in done.stdout.partition("numbers that moved")[2]
+    (short,) = (b for b in blocks(ROOT / "README.md", "sh") if "proving fork" in b)
+    assert all(line in script for line in short.splitlines())

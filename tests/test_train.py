@@ -450,5 +450,6 @@ def test_a_tape_holds_every_step_and_the_weights():
     with taped() as tape:
         descend(bowl, START, optax.sgd(0.1), steps=6, at=[6], probe=bowl)
     (trace,) = tape
+    assert trace is not None
     assert trace.probes.shape == (7,)
     assert isinstance(trace.last, Net)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from provingground import dispatch, grid, plot, registry, reprs
+from provingground import dispatch, extend, grid, plot, registry, reprs
 from provingground.ahead import Ahead
 from provingground.engine import Forecast, Job
 from provingground.errors import InputError, StoreError, shortened, unknown
@@ -87,6 +87,8 @@ def job(
     store: Store | str | Path | None = None,
     yes: bool = False,
     trace: bool = True,
+    probes: Any = None,
+    parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Job:
     """A planned sweep: checked, not yet run."""
@@ -95,7 +97,9 @@ def job(
         raise InputError(
             f"lanes = {shortened(lanes)} is not allowed: whole numbers from 1 to {LARGEST_WHOLE}"
         )
+    changes = extend.changes(probes, parts)
     sweep = grid.plan(*resolve(target, experiment), scale, settings, seeds, yes=yes)
+    sweep = extend.changed(sweep, changes, trace)
     planned = Job(sweep, store_at(store), None if lanes is None else int(lanes), trace)
     _ = planned.groups  # every point is checked here, before anything is written
     return planned
@@ -221,6 +225,8 @@ def run(
     executor: Executor | None = None,
     progress: Progress = None,
     yes: bool = False,
+    probes: Any = None,
+    parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
@@ -239,6 +245,10 @@ def run(
             processes, such as Dask's (see `cluster`), is sent the names of study and settings.
         progress: False for none, or a function of (done, total, what). Default: a bar at a
             terminal and in a notebook, else a line on stderr every ten seconds.
+        probes: functions of the last weights (one, a list, or a dict by name), whose values
+            become variables of the Dataset. See docs/extend.md.
+        parts: functions in the place of parts of the training, such as
+            `{"activation": jnp.tanh}`.
         settings: parameters again, as a dict: needed for those with a name of ours (`scale`,
             `seeds`, ...).
 
@@ -253,6 +263,8 @@ def run(
         lanes=lanes,
         store=store,
         yes=yes,
+        probes=probes,
+        parts=parts,
         settings=_together(settings, parameters),
     )
     return finish(planned, executor=executor, progress=progress)
@@ -302,10 +314,13 @@ def load(
     scale: Scale = "quick",
     seeds: int | Sequence[int] | None = None,
     store: Store | str | Path | None = None,
+    probes: Any = None,
+    parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
-    """Like `run`, from stored results alone: nothing is traced or trained."""
+    """Like `run`, from stored results alone: nothing is trained, and nothing traced, but for the
+    shapes of probes whose type does not say them."""
     return stored(
         job(
             target,
@@ -314,6 +329,8 @@ def load(
             seeds=seeds,
             store=store,
             trace=False,
+            probes=probes,
+            parts=parts,
             settings=_together(settings, parameters),
         )
     )
@@ -338,13 +355,15 @@ def check(
     store: Store | str | Path | None = None,
     executor: Executor | None = None,
     progress: Progress = None,
+    parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> Verdicts:
     """Runs what is missing and judges the claims of studies or experiments (default: all).
 
     Targets are studies, experiments (`"study/experiment"`), or studies followed by names of their
-    experiments. `headline` restricts each study to its first experiment.
+    experiments. `headline` restricts each study to its first experiment. `parts` are those of
+    `run`.
 
     Example:
         `pg.check("toy")`, `pg.check(study, "fig1a", "fig1b")`
@@ -359,6 +378,7 @@ def check(
             seeds=seeds,
             lanes=lanes,
             store=store,
+            parts=parts,
             settings=together,
         )
         for owner, experiment in chosen(targets, scale=scale, headline=headline)
@@ -473,13 +493,16 @@ def replay(
     seed: int = 0,
     *,
     study: Study | None = None,
+    probes: Any = None,
+    parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
     **where: Any,
 ) -> Replay:
     """Runs one cell of a Dataset again, probing every step, and keeps its last weights.
 
     The cell is told by its place on each axis, by name or (as a dict) in `settings`. `study` is
-    needed for a study of your own that is not listed.
+    needed for a study of your own that is not listed, and `probes` and `parts` if it was run with
+    any.
 
     Example:
         `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
@@ -498,20 +521,23 @@ def replay(
         place[name] = wanted if isinstance(wanted, str) else _nearest(name, labels, wanted)
     fixed = json.loads(ds.attrs["settings"])
     sweep = grid.plan(owner, which, ds.attrs["scale"], fixed | place, [seed])
+    sweep = extend.changed(sweep, extend.changes(probes, parts))
+    owner = sweep.study
     point = next(sweep.points())
     simulator = owner.simulators[point.program.simulator]
     data = data_of(owner, point.program.data)
     if program_hash(owner, point, data) not in ds.attrs["fingerprint"]:
         raise InputError(
             f"the Dataset was computed by another version of {owner.name} (or of jax); "
-            "if it is a study of your own, say study=..."
+            "if it is a study of your own, say study=...; if it was run with probes or parts, say "
+            "these"
         )
 
     if simulator.host:
         found = single(owner, point, seed)
         dims = probe_dims(simulator.probes)
-        probes = xr.Dataset({n: (dims[n], v) for n, v in found.items()})
-        return Replay(probes=probes, trajectory=xr.Dataset(), weights=None)
+        alone = xr.Dataset({n: (dims[n], v) for n, v in found.items()})
+        return Replay(probes=alone, trajectory=xr.Dataset(), weights=None)
 
     def again(key: Any) -> Any:
         with taped() as tape:
@@ -520,10 +546,10 @@ def replay(
 
     key = seed_key(owner.name, seed)
     with running("", point.program.precision):
-        probes, tape = jax.jit(again)(key)
+        found, tape = jax.jit(again)(key)
     trace = tape[-1] if tape else None
     return Replay(
-        probes=_as_dataset(probes, probe_dims(simulator.probes)),
+        probes=_as_dataset(found, probe_dims(simulator.probes)),
         trajectory=xr.Dataset() if trace is None else _trajectory(trace),
         weights=None if trace is None else trace.last,
     )

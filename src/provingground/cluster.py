@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from provingground import grid, registry
+from provingground import extend, grid, registry
 from provingground.chunk import Ids
 from provingground.errors import InputError, RunError
 from provingground.grid import Point
@@ -137,6 +137,11 @@ def machine(executor: Executor) -> Machine:
 def can_be_found(job: "Job") -> None:
     """Refuses a study that a worker could not find by its name."""
     name = job.study.name
+    if extend.of(job.study):
+        raise InputError(
+            "workers find a study by its name, and are sent no functions: run with probes and "
+            f"parts in this process, or change a fork of the study (`proving fork {name} NAME`)"
+        )
     try:
         found = registry.study(name)
     except InputError:

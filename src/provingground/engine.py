@@ -285,6 +285,7 @@ class Job:
         seconds = sum(taken for _, _, taken in done)
         about = {
             "program": group.program._asdict(),
+            **({"changes": simulator.changes} if simulator.changes else {}),
             "fingerprint": self.identities[group.program].fingerprint,
             "data": self.data_digest,
             "lanes": ", ".join(sorted({str(n) for _, n, _ in done})),
@@ -367,7 +368,8 @@ class Job:
 
     def on_device(self, program: Program) -> str:
         """The name under which a program's timing and width are kept."""
-        name = f"{self.study.name} {program.digest()} {self.where.device}"
+        changes = self.study.simulators[program.simulator].changes
+        name = f"{self.study.name} {program.digest()} {self.where.device}{changes}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

@@ -149,6 +149,8 @@ def _named(study: Study, program: "Program", data_digest: str, code: str) -> str
     flags = [str(jax.config.values.get(name)) for name in FLAGS]
     versions = [jax.__version__, np.__version__, reachable.PYTHON]
     what = [study.name, program.digest(), data_digest, code, versions, flags]
+    if changes := study.simulators[program.simulator].changes:
+        what.append(changes)
     return sha(what)[:40] if code else ""
 
 
@@ -237,6 +239,7 @@ def _hashed(study: Study, point: "Point", data: Any) -> tuple[str, bool]:
             ) from None
     else:
         text, read = lowered_text(study, point.program, point.config, data)
+    text += simulator.changes  # so that no cell of the study as it is stands for one changed
     return hashlib.sha256(text.encode()).hexdigest()[:40], read
 
 
@@ -264,6 +267,13 @@ def bytes_at_once(study: Study, program: "Program", config: Any, data: Any) -> i
     args = _arguments(study, program, config, data)
     with running("", program.precision):
         return largest_array(_traced(study, program, args).jaxpr)[0]
+
+
+def returned(study: Study, simulate: Any, program: "Program", config: Any, data: Any) -> Any:
+    """The shapes and types of what a training returns."""
+    args = _arguments(study, program, config, data)
+    with running("", program.precision):
+        return jax.eval_shape(lambda *a: simulate(*a), *args)
 
 
 def _arguments(study: Study, program: "Program", config: Any, data: Any) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from provingground import extend
 from provingground.chunk import Sound
 from provingground.engine import Job
 from provingground.errors import StoreError
@@ -91,6 +92,7 @@ def dataset(job: Job) -> xr.Dataset:
         "scale": sweep.scale,
         "simulator": ", ".join(sorted(names)),
         "precision": ", ".join(sorted({g.program.precision for g in job.groups})),
+        **{name: json.dumps(told) for name, told in extend.of(sweep.study).items()},
         "settings": json.dumps(dict(sweep.fixed), default=str),
         "grid": json.dumps({a.name: list(a.labels) for a in sweep.axes}, default=str),
         "cells": len(ids),

@@ -429,6 +429,9 @@ class Simulator:
 
     With `host` it is not traced: NumPy or scikit-learn code, called with plain numbers, a cell at
     a time. Its code is its identity, so it reads no files, clock or environment.
+
+    Keyword-only arguments of `simulate` with a function as default are *parts* that a run may
+    replace. `changes` names those that were, and the probes that were added (see `extend`).
     """
 
     config: type
@@ -437,6 +440,7 @@ class Simulator:
     precision: Literal["float32", "float64"] = "float32"
     says: str = ""
     host: bool = False
+    changes: str = ""
 
 
 class Refine(NamedTuple):

@@ -10,16 +10,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.extend.core import get_opaque_trace_state
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from provingground import lanes
 from provingground.errors import InputError
 from provingground.lanes import LaneMode as LaneMode  # for the engine
-from provingground.lanes import Loop, by_lane, lanes_run, run, run_until
+from provingground.lanes import Loop, lanes_run, run, run_until
 
+# Parts of a training that a run may replace: keyword-only arguments of `simulate` (see `extend`).
+Activation = Callable[..., Array]
+Optimiser = Callable[..., optax.GradientTransformation]
 State = TypeVar("State")
 Weights = TypeVar("Weights")
 
-_tape: ContextVar["list[Trace] | None"] = ContextVar("tape", default=None)
+_tape: ContextVar["Tape | None"] = ContextVar("tape", default=None)
+_every_step: ContextVar[bool] = ContextVar("every_step", default=False)
 
 
 class Trace(eqx.Module, Generic[State]):
@@ -31,16 +37,63 @@ class Trace(eqx.Module, Generic[State]):
     stopped_at: Int[Array, ""]
 
 
+class Tape(list["Trace | None"]):
+    """The trainings of a simulation, in order; None for one inside of a map or loop of its own,
+    whose weights are not those of one training."""
+
+    def __init__(self) -> None:
+        self.level = get_opaque_trace_state()
+
+    def put(self, trace: Trace) -> None:
+        self.append(trace if get_opaque_trace_state() == self.level else None)
+
+
 @contextmanager
-def taped() -> Iterator[list[Trace]]:
-    """Within the block every training probes every step, and its `Trace` is put on the tape."""
-    tape: list[Trace] = []
+def _fresh_tape() -> Iterator[Tape]:
+    tape = Tape()
     token = _tape.set(tape)
     try:
-        with lanes_run("wide"):
-            yield tape
+        yield tape
     finally:
         _tape.reset(token)
+
+
+@contextmanager
+def overheard() -> Iterator[Tape]:
+    """Within the block the `Trace` of every training is put on a tape, and nothing else changes."""
+    if (tape := _tape.get()) is not None:
+        yield tape
+        return
+    with _fresh_tape() as tape:
+        yield tape
+
+
+@contextmanager
+def taped() -> Iterator[Tape]:
+    """Within the block every training probes every step, and its `Trace` is put on the tape."""
+    token = _every_step.set(True)
+    try:
+        with lanes_run("wide"), _fresh_tape() as tape:
+            yield tape
+    finally:
+        _every_step.reset(token)
+
+
+def by_lane(function: Callable[..., Any], *args: Any) -> Any:
+    """`lanes.by_lane(function, *args)`, out of which trainings are overheard."""
+    if _every_step.get():  # a cell by itself, whose number of steps has to stay known
+        return function(*args)
+    if (tape := _tape.get()) is None:
+        return lanes.by_lane(function, *args)
+
+    def told(*args: Any) -> Any:
+        with _fresh_tape() as heard:
+            found = function(*args)
+        return found, list(heard)
+
+    found, heard = lanes.by_lane(told, *args)
+    tape.extend(heard)
+    return found
 
 
 def log_steps(steps: int, count: int) -> np.ndarray:
@@ -83,18 +136,17 @@ def iterate(
     Example:
         `iterate(lambda x, t: x / 2, jnp.array(1.0), steps=3).last` is 0.125.
     """
-    tape = _tape.get()
-    if tape is not None:
+    if _every_step.get():
         at = np.arange(int(steps) + 1)  # pyright: ignore[reportArgumentType]
     at = jnp.asarray([steps] if at is None else at, dtype=jnp.int32)
     if until is None:
         loop = Loop(step, lambda _: jnp.array(False), probe)
-        t, last, probes = by_lane(lambda state: run(loop, state, at), state)
+        t, last, probes = lanes.by_lane(lambda state: run(loop, state, at), state)
     else:
         t, last, probes = run_until(Loop(step, until, probe), state, at)
     trace = Trace(last=last, probes=probes, step=at, stopped_at=t)
-    if tape is not None:
-        tape.append(trace)
+    if (tape := _tape.get()) is not None:
+        tape.put(trace)
     return trace
 
 
@@ -164,7 +216,7 @@ def descend(
             **how,
         )
     trace = Trace(whole(trace.last), trace.probes, trace.step, trace.stopped_at)
-    if (tape := _tape.get()) is not None:
+    if (tape := _tape.get()) and tape[-1] is not None:
         tape[-1] = trace
     return trace
 

@@ -5,10 +5,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from provingground.results import misfit
 from provingground.store import Store
 from provingground.study import Study, pars, traced
 
+T = TypeVar("T")
 CELLS_TO_RERUN = 3
 TOLERANCE = {"float32": 1e-3, "float64": 1e-8}
 
@@ -44,7 +45,8 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
 
     Cells are stale when their program is not the one of today's sources and libraries. With
     `adopt` a few of them are run again; if all agree within the tolerance, the new program
-    takes over the name, and so the results, of the old one.
+    takes over the name, and so the results, of the old one. Of cells with probes or parts of a
+    user's own the sources are not known here: they are neither stale nor adopted.
     """
     groups: dict[tuple[Program, str], list[Chunk]] = {}
     chunks = list(store.chunks(study.name))
@@ -76,8 +78,11 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     unequal = store.unequal(study.name)
     problems += [_differ(store.path / study.name, c) for c in unequal if c.alike]
     remarks = [_differ(store.path / study.name, c) for c in unequal if not c.alike]
-    stale = adopted = refused = 0
+    stale = adopted = refused = foreign = 0
     for (program, old), members in groups.items():
+        if members[0].about.get("changes"):
+            foreign += sum(len(c.cells) for c in members)
+            continue
         if current.get(program) == old:
             continue
         cells = sum(len(c.cells) for c in members)
@@ -91,6 +96,11 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             identity.adopt(study, program, new, old, store)
             current[program] = old
             adopted += cells
+    if foreign:
+        remarks.append(
+            f"{foreign} cells of {study.name} have probes or parts of a user's own, whose sources "
+            "are not known here; whether these are stale shows when they are run again"
+        )
     cells = sum(len(c.cells) for c in chunks)
     return State(len(chunks), cells, stale, adopted, refused, tuple(problems), tuple(remarks))
 
@@ -227,12 +237,17 @@ dependencies = ["provingground"]
 {name} = "{name}:STUDY"
 
 [tool.setuptools]
-packages = ["{name}"]
+packages = [{packages}]
 """
 
 
 def scaffold(name: str, folder: Path) -> Path:
     """Copies the skeleton study into `folder/name`, as a package with its own entry point."""
+    return new_package(name, folder, lambda home: _copy_skeleton(home, name))
+
+
+def new_package(name: str, folder: Path, fill: Callable[[Path], T]) -> T:
+    """Makes the folder `folder/name` for a new study and fills it; leaves nothing if that fails."""
     from provingground.studies import SKELETON, STUDIES
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -250,10 +265,15 @@ def scaffold(name: str, folder: Path) -> Path:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"no study can be made in {folder}: {why}") from None
     try:
-        return _copy_skeleton(home, name)
+        return fill(home)
     except OSError as error:
         shutil.rmtree(home, ignore_errors=True)
         raise RunError(f"cannot write {home}: {error.strerror}; nothing is left there") from error
+
+
+def project(name: str, packages: Sequence[str]) -> str:
+    """The `pyproject.toml` of a study, with its entry point."""
+    return PROJECT.format(name=name, packages=", ".join(f'"{p}"' for p in packages))
 
 
 def _copy_skeleton(home: Path, name: str) -> Path:
@@ -261,7 +281,7 @@ def _copy_skeleton(home: Path, name: str) -> Path:
 
     package = home / name
     package.mkdir()
-    (home / "pyproject.toml").write_text(PROJECT.format(name=name), encoding="utf-8")
+    (home / "pyproject.toml").write_text(project(name, [name]), encoding="utf-8")
     for source in resources("provingground.studies").joinpath(SKELETON).iterdir():
         if source.name.endswith((".py", ".md")):
             text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')

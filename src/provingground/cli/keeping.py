@@ -1,4 +1,4 @@
-"""Commands that keep things in order: verify, upgrade, diff, bench, new."""
+"""Commands that keep things in order: verify, upgrade, diff, bench, new, fork."""
 
 import sys
 from pathlib import Path
@@ -152,4 +152,29 @@ def new(
         f"made {path}\n"
         f"try:  proving --study-path {path} check {name}\n"
         f"or install it (pip install {path.parent.resolve()}) and its entry point is found"
+    )
+
+
+@app.command()
+def fork(
+    study: Annotated[str, typer.Argument(help="The study to copy.")],
+    name: Annotated[str, typer.Argument(help="Name of the copy, in letters, digits and _.")],
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),
+) -> None:
+    """Copy a study, with its tests, into a package of your own, to change it."""
+    from provingground.fork import fork as make
+
+    package, tests = make(study, name, folder)
+    proving = f"proving --study-path {package}"
+    tested = (
+        f"test:    python -m pytest {tests}"
+        if tests
+        else f"without tests: none of {study} are beside its sources here"
+    )
+    show_text(
+        f"made {package}, a copy of {study}\n{tested}\n"
+        f"before:  {proving} check {name} --headline --save before.json\n"
+        f"change:  a line of {package / 'model.py'}\n"
+        f"after:   {proving} check {name} --headline --save after.json\n"
+        "compare: proving diff before.json after.json"
     )

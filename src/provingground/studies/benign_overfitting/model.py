@@ -3,6 +3,7 @@
 Letters in shapes: N samples, M tokens, d token dimension, h query/key width, U unique tokens.
 """
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, by_lane, descend, iterate, log_steps
+from provingground.train import Activation, Optimiser, Trace, by_lane, descend, iterate, log_steps
 
 
 @config
@@ -120,16 +121,21 @@ def unit_weights(cfg: Config, key: Key[Array, ""]) -> Weights:
 
 
 def attend(
-    q: Float[Array, "M h"], k: Float[Array, "M h"], v: Float[Array, "M"]
+    q: Float[Array, "M h"],
+    k: Float[Array, "M h"],
+    v: Float[Array, "M"],
+    attention: Activation = jax.nn.softmax,
 ) -> tuple[Float[Array, ""], Float[Array, "M M"]]:
     r"""$f = \frac1M \sum_l \mathrm{softmax}(q_l k^\top) v$, and the attention $P$."""
-    p = jax.nn.softmax(q @ k.T, axis=-1)
+    p = attention(q @ k.T)
     return jnp.mean(p @ v), p
 
 
-def network(w: Weights, x: Float[Array, "M d"]) -> tuple[Float[Array, ""], Float[Array, "M M"]]:
+def network(
+    w: Weights, x: Float[Array, "M d"], attention: Activation = jax.nn.softmax
+) -> tuple[Float[Array, ""], Float[Array, "M M"]]:
     r"""$f(X) = \frac1M \sum_l \mathrm{softmax}(x_l^\top W_Q W_K^\top X^\top) X W_V w_O$."""
-    return attend(x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o))
+    return attend(x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o), attention)
 
 
 def logistic_loss(y: Float[Array, "N"], f: Float[Array, "N"]) -> Float[Array, "N"]:
@@ -149,9 +155,10 @@ def measure(
     q: Float[Array, "N M h"],
     k: Float[Array, "N M h"],
     v: Float[Array, "N M"],
+    attention: Activation = jax.nn.softmax,
 ) -> dict[str, Float[Array, ""]]:
     """The probes of one step, from queries, keys and values of the training tokens."""
-    f, p = jax.vmap(attend)(q, k, v)
+    f, p = jax.vmap(partial(attend, attention=attention))(q, k, v)
     score = jnp.einsum("nlh,njh->nlj", q, k[:, :2])
 
     def mean(values):
@@ -185,7 +192,13 @@ def report(
 # ---------------------------------------------------------------- training, in full form
 
 
-def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate_full(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    attention: Activation = jax.nn.softmax,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """Full-batch gradient descent on $W_Q, W_K, W_V$ as written, by automatic differentiation."""
     n, exists = size(cfg, "samples"), mask(cfg, "samples")
     scale = token_scale(cfg)[None, :, None]
@@ -195,8 +208,11 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     c = cfg.init_scale
     weights = Weights(c * w.w_q, c * w.w_k, c * w.w_v, w.w_o)
 
+    def outputs(w: Weights, x: Float[Array, "n M d"]) -> tuple[Array, Array]:
+        return jax.vmap(lambda x: network(w, x, attention))(x)
+
     def loss(w: Weights) -> Float[Array, ""]:
-        f, _ = jax.vmap(network, in_axes=(None, 0))(w, x)
+        f, _ = outputs(w, x)
         return mean_over(exists, logistic_loss(y, f))
 
     def slow_attention(g: Any, _: Any) -> Any:
@@ -205,16 +221,16 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     trace = descend(
         loss,
         weights,
-        optax.chain(optax.stateless(slow_attention), optax.sgd(cfg.lr)),
+        optax.chain(optax.stateless(slow_attention), optimiser(cfg.lr)),
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
         until=lambda value, _: value <= cfg.eps,
         frozen=lambda w: w.w_o,
-        probe=lambda w: measure(y, exists, x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o)),
+        probe=lambda w: measure(y, exists, x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o), attention),
     )
     y_test = labels(cfg, stream(key, "test/label"), cfg.test_samples)
     z_test = unit_noise(cfg, stream(key, "test/noise"), cfg.test_samples)
-    f, _ = jax.vmap(network, in_axes=(None, 0))(trace.last, unit_tokens(y_test, z_test) * scale)
+    f, _ = outputs(trace.last, unit_tokens(y_test, z_test) * scale)
     return report(trace, w.w_o, y_test, f)
 
 
@@ -249,7 +265,9 @@ def by_sample(rows: Float[Array, "U c"], y: Float[Array, "N"]) -> Float[Array, "
     return jnp.concatenate([signal[:, None], noise], axis=1)
 
 
-def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate_span(
+    cfg: Config, key: Key[Array, ""], *, attention: Activation = jax.nn.softmax
+) -> Probes:
     """The same training in coefficients of the unique tokens (Lemmas B.2 and B.3 as algorithm).
 
     What depends on the seed alone (unit tokens, weights, their products) is computed before it
@@ -276,7 +294,7 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
         return by_sample(s.query, y), by_sample(s.key, y), by_sample(s.value, y)[..., 0]
 
     def loss(s: Span) -> Float[Array, ""]:
-        f, _ = jax.vmap(attend)(*at_samples(s))
+        f, _ = jax.vmap(partial(attend, attention=attention))(*at_samples(s))
         return mean_over(exists, logistic_loss(y, f))
 
     def at(c: Span) -> Descent:
@@ -301,7 +319,9 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
         until=lambda state: ~(state.loss > cfg.eps),
-        probe=lambda state: measure(y, exists, *at_samples(at_tokens(state.coefficients))),
+        probe=lambda state: measure(
+            y, exists, *at_samples(at_tokens(state.coefficients)), attention
+        ),
     )
 
     # A test token x has the query x W_Q(0) + (x T^t) C_Q, and so on.
@@ -318,7 +338,7 @@ def simulate_span(cfg: Config, key: Key[Array, ""]) -> Probes:
         q, k, v = (
             r.reshape(cfg.test_samples, cfg.tokens, -1) for r in (rows.query, rows.key, rows.value)
         )
-        return jax.vmap(attend)(q, k, v[..., 0])[0]
+        return jax.vmap(partial(attend, attention=attention))(q, k, v[..., 0])[0]
 
     f = by_lane(outputs, trace.last.coefficients)
     return report(trace, w.w_o, y_test, f)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from provingground.keys import signs, stream
 from provingground.study import mask, probe, size
-from provingground.train import descend
+from provingground.train import Activation, Optimiser, descend
 
 from .model import (
     Config,
@@ -49,7 +49,13 @@ def read_out(cfg: Config, f: Float[Array, "N"]) -> Float[Array, ""]:
     return f.mean() if cfg.readout == "mean" else f.sum()
 
 
-def simulate_graphs(cfg: Config, key: Key[Array, ""]) -> GraphProbes:
+def simulate_graphs(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> GraphProbes:
     """Gradient descent on `samples` labelled graphs of `nodes` nodes each."""
     count = size(cfg, "samples")
     total = count + cfg.test_graphs
@@ -71,7 +77,7 @@ def simulate_graphs(cfg: Config, key: Key[Array, ""]) -> GraphProbes:
 
     def graph_outputs(w: Weights, part: slice) -> Float[Array, "G"]:
         def of_graph(pattern: Int[Array, "N"], counts: Float[Array, "N M Z"]) -> Float[Array, ""]:
-            return read_out(cfg, outputs(cfg, w, pattern, counts)[0])
+            return read_out(cfg, outputs(cfg, w, pattern, counts, activation)[0])
 
         return jax.vmap(of_graph)(nodes.pattern[part], seen[part])
 
@@ -90,7 +96,7 @@ def simulate_graphs(cfg: Config, key: Key[Array, ""]) -> GraphProbes:
     trace = descend(
         loss,
         initial_weights(cfg, key, cfg.patterns),
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         at=probe_steps(cfg),
         frozen=lambda w: w.a,

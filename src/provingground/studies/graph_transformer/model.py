@@ -17,7 +17,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Num, UInt
 
 from provingground.keys import normal, signs, stream, uniform
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, by_lane, descend
+from provingground.train import Activation, Optimiser, Trace, by_lane, descend
 
 
 @config
@@ -335,13 +335,17 @@ def attend(
 
 
 def outputs(
-    cfg: Config, w: Weights, pattern: Int[Array, "n"], counts: Float[Array, "n M Z"]
+    cfg: Config,
+    w: Weights,
+    pattern: Int[Array, "n"],
+    counts: Float[Array, "n M Z"],
+    activation: Activation = jax.nn.relu,
 ) -> tuple[Float[Array, "n"], Float[Array, "n M Z"]]:
     r"""(3.1): $F = a^\top \mathrm{ReLU}(W_O \sum_k W_V\mu_k\, p_k)$, and the attention $p$."""
     scores = cfg.attention * jnp.einsum("aj,ak->jk", w.w_q, w.w_k)
     p = jax.vmap(attend, in_axes=(0, None, 0))(scores[pattern], cfg.encoding * w.b, counts)
     hidden = jnp.einsum("mb,bk->mk", w.w_o, w.w_v)  # once for all nodes
-    return jnp.einsum("m,nm->n", w.a, jax.nn.relu(p.sum(axis=-1) @ hidden.T)), p
+    return jnp.einsum("m,nm->n", w.a, activation(p.sum(axis=-1) @ hidden.T)), p
 
 
 def hinge(y: Float[Array, "n"], f: Float[Array, "n"]) -> Float[Array, "n"]:
@@ -418,7 +422,14 @@ def probe_steps(cfg: Config) -> Int[Array, "step"]:
 # ---------------------------------------------------------------- training, on counts
 
 
-def simulate(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Probes:
+def simulate(
+    cfg: Config,
+    key: Key[Array, ""],
+    data: Graph | None = None,
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """Algorithm 4 on counts: every step is on all labelled nodes, each with a sample of its pool.
 
     `data` is a graph of one's own (see `own.graph`); without it a random one is drawn.
@@ -436,17 +447,17 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Pro
     full = graph.rings * pool.astype(float)[None, None, :]
 
     def loss(w: Weights, counts: Int[Array, "L M Z"]) -> Float[Array, ""]:
-        f, _ = outputs(cfg, w, at_chosen.pattern, counts.astype(float))
+        f, _ = outputs(cfg, w, at_chosen.pattern, counts.astype(float), activation)
         return mean_over(exists, hinge(at_chosen.label, f))
 
     def look(w: Weights) -> dict[str, Float[Array, "..."]]:
-        f, p = outputs(cfg, w, nodes.pattern, full)
+        f, p = outputs(cfg, w, nodes.pattern, full, activation)
         return measure(p, f, nodes, known, core, w.b)
 
     trace = descend(
         loss,
         initial_weights(cfg, key, graph.rings.shape[1]),
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         at=probe_steps(cfg),
         batch=lambda t: jax.lax.dynamic_index_in_dim(seen, t % cfg.bank, axis=1, keepdims=False),

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import normal, stream, uniform
 from provingground.study import mask, size
-from provingground.train import descend
+from provingground.train import Activation, Optimiser, descend
 
 from .model import (
     Config,
@@ -68,13 +68,18 @@ def attend(cfg: Config, w: Weights, at: Float[Array, "d"], x: Any, pool: Pool) -
 
 
 def output(
-    cfg: Config, w: Weights, at: Float[Array, "d"], x: Float[Array, "N d"], pool: Pool
+    cfg: Config,
+    w: Weights,
+    at: Float[Array, "d"],
+    x: Float[Array, "N d"],
+    pool: Pool,
+    activation: Activation = jax.nn.relu,
 ) -> tuple[Float[Array, ""], Float[Array, "S"]]:
     r"""(3.1): $F(x_n) = a^\top \mathrm{ReLU}(W_O \sum_s W_V x_s p_s)$, and the attention $p$."""
     seen = x[pool.ids]
     p = attend(cfg, w, at, seen, pool)
     v = jnp.einsum("bd,sd,s->b", w.w_v, seen, p)
-    return w.a @ jax.nn.relu(w.w_o @ v), p
+    return w.a @ activation(w.w_o @ v), p
 
 
 # ------------------------------------------------------------------------ other encodings
@@ -152,7 +157,14 @@ def random_features(
 # ------------------------------------------------------------------- training, on nodes
 
 
-def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = None) -> Probes:
+def simulate_nodes(
+    cfg: Config,
+    key: Key[Array, ""],
+    data: Features | None = None,
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """Algorithm 4 as written: features, pools and softmax over nodes, by automatic derivatives.
 
     `data` is a graph of one's own with any features (see `own.features`); without it a random
@@ -178,7 +190,7 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
     kind = jax.nn.one_hot(nodes.pattern, graph.rings.shape[1], dtype=float)
 
     def f_of(w: Weights, at: Float[Array, "n d"], pool: Pool) -> Any:
-        return jax.vmap(lambda at, pool: output(cfg, w, at, x, pool))(at, pool)
+        return jax.vmap(lambda at, pool: output(cfg, w, at, x, pool, activation))(at, pool)
 
     def loss(w: Weights, pool: Pool) -> Float[Array, ""]:
         return mean_over(exists, hinge(nodes.label[chosen], f_of(w, x[chosen], pool)[0]))
@@ -197,7 +209,7 @@ def simulate_nodes(cfg: Config, key: Key[Array, ""], data: Features | None = Non
     trace = descend(
         loss,
         initial_weights(cfg, key, x.shape[1]),
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         at=probe_steps(cfg),
         batch=batch,

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, Key
 from provingground.data.patterns import orthonormal
 from provingground.keys import stream
 from provingground.study import size
-from provingground.train import descend
+from provingground.train import Activation, Optimiser, descend
 
 from .model import Config, Probes, draw, hinge, initial_weights, test, training_domain
 from .prompts import Prompt
@@ -56,21 +56,31 @@ def matrix(
 
 
 def network(
-    cfg: Config, w: FullWeights, basis: Float[Array, "e e"], p: Prompt
+    cfg: Config,
+    w: FullWeights,
+    basis: Float[Array, "e e"],
+    p: Prompt,
+    activation: Activation = jax.nn.relu,
 ) -> tuple[Float[Array, ""], Float[Array, "l"]]:
     r"""$F = a^\top\mathrm{Relu}(W_O\sum_i W_Vp_i\,\mathrm{attn}_i)$ (6.2), and the attention."""
     context, query = matrix(cfg, basis, p)
     scores = (w.w_k @ context).T @ (w.w_q @ query)
     attn = jax.nn.softmax(jnp.where(p.exists, scores, -jnp.inf))
-    return w.a @ jax.nn.relu(w.w_o @ (w.w_v @ context @ attn)), attn
+    return w.a @ activation(w.w_o @ (w.w_v @ context @ attn)), attn
 
 
-def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate_full(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """The training of `model.simulate`, in full form."""
     basis, batch_key = frame(cfg, key), stream(key, "batch")
 
     def outputs(w: FullWeights, p: Prompt) -> tuple[Array, Array]:
-        return jax.vmap(lambda p: network(cfg, w, basis, p))(p)
+        return jax.vmap(lambda p: network(cfg, w, basis, p, activation))(p)
 
     def batch(t: Int[Array, ""]) -> Prompt:
         now, of = jax.random.fold_in(batch_key, t), training_domain(cfg)
@@ -79,7 +89,7 @@ def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
     trace = descend(
         lambda w, p: hinge(p.label, outputs(w, p)[0]).mean(),
         initial_full(cfg, key, basis),
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         batch=batch,
         frozen=lambda w: w.a,

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 from provingground.keys import stream
 from provingground.nets.transformer import Shape, Weights, initial_weights, transformer
 from provingground.study import config, par, probe, size
-from provingground.train import by_lane, descend
+from provingground.train import Optimiser, by_lane, descend
 
 from .mechanism import ALPHAS, SUMS, WIDEST, Setting, settings
 from .model import draw, error, hinge, training_domain
@@ -97,7 +97,9 @@ def test_grid(cfg: Decoder) -> tuple[Setting, Int[Array, "tests"]]:
     return settings(cfg, inside, alpha, sums, kappa), jnp.asarray(length)
 
 
-def simulate_decoder(cfg: Decoder, key: Key[Array, ""]) -> DecoderProbes:
+def simulate_decoder(
+    cfg: Decoder, key: Key[Array, ""], *, optimiser: Optimiser = optax.adam
+) -> DecoderProbes:
     """One training of the decoder by Adam, and all its tests."""
     batch_key, test_key = stream(key, "batch"), stream(key, "test")
     of = training_domain(cfg)
@@ -114,7 +116,7 @@ def simulate_decoder(cfg: Decoder, key: Key[Array, ""]) -> DecoderProbes:
         return hinge(p.label, outputs(w, p, longest)[0]).mean()
 
     start = initial_weights(shape_of(cfg), key)
-    trace = descend(loss, start, optax.adam(cfg.lr), steps=cfg.steps, batch=batch)
+    trace = descend(loss, start, optimiser(cfg.lr), steps=cfg.steps, batch=batch)
 
     def at_end(w: Weights) -> dict[str, Array]:
         def tested(at: tuple[Setting, Array]) -> tuple[Array, Array, Array]:

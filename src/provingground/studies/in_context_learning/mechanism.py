@@ -10,11 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import stream, uniform
 from provingground.study import probe, size
-from provingground.train import by_lane
+from provingground.train import Activation, Optimiser, by_lane
 
 from .model import (
     Config,
@@ -130,7 +131,9 @@ def neurons(cfg: Config, w: Weights) -> dict[str, Float[Array, "m"]]:
     )
 
 
-def look(cfg: Config, w: Weights, prompts: Prompt, of: Domain) -> dict[str, Array]:
+def look(
+    cfg: Config, w: Weights, prompts: Prompt, of: Domain, activation: Activation = jax.nn.relu
+) -> dict[str, Array]:
     """The probes of one step, on prompts of both domains."""
 
     def within(both: tuple[Prompt, Domain]) -> dict[str, Array]:
@@ -138,7 +141,7 @@ def look(cfg: Config, w: Weights, prompts: Prompt, of: Domain) -> dict[str, Arra
         attended, attn = jax.vmap(lambda p: attend(w, p, p.exists))(p)
         mass = on_pattern(attn, p)
         found = jax.vmap(lambda p: projections(cfg, w, p, of))(p)
-        margin = p.label * (activations(w, attended) @ w.a)
+        margin = p.label * (activations(w, attended, activation) @ w.a)
         means = jax.tree.map(lambda x: x.mean(axis=0), found)
         return dict(means, attention=mass.mean(), attn_leak=1 - mass.min(), margin=margin.mean())
 
@@ -163,11 +166,13 @@ def lucky_neurons(w: Weights, p: Prompt, d: int) -> Bool[Array, "B m"]:
     return (feature > 0) & (label > 0) & (p.label[:, None] * w.a[None, :] > 0)
 
 
-def lucky_probes(start: Weights, end: Weights, p: Prompt, d: int) -> dict[str, Array]:
+def lucky_probes(
+    start: Weights, end: Weights, p: Prompt, d: int, activation: Activation = jax.nn.relu
+) -> dict[str, Array]:
     """How many neurons are lucky at the start, and what becomes of them (Lemma E.4.10)."""
     lucky = lucky_neurons(start, p, d).astype(float)
     attended, _ = jax.vmap(lambda p: attend(end, p, p.exists))(p)
-    active = (activations(end, attended) > 0).astype(float)
+    active = (activations(end, attended, activation) > 0).astype(float)
     exists = (start.a != 0).astype(float)
     norm = jnp.linalg.norm(end.w_o, axis=1)
     share, never = lucky.mean(axis=0), exists * (lucky.max(axis=0) == 0).astype(float)
@@ -207,7 +212,12 @@ def kept(w: Weights, key: Key[Array, ""]) -> Float[Array, "order pruned m"]:
 
 
 def tested(
-    w: Weights, key: Key[Array, ""], at: Setting, count: int, keep: Float[Array, "order pruned m"]
+    w: Weights,
+    key: Key[Array, ""],
+    at: Setting,
+    count: int,
+    keep: Float[Array, "order pruned m"],
+    activation: Activation,
 ) -> dict[str, Array]:
     """Loss and error at all lengths of the context, and at one length for all prunings.
 
@@ -219,7 +229,7 @@ def tested(
     def of_length(length: Array) -> Float[Array, "B m"]:
         exists = jnp.arange(most, dtype=jnp.int32) < length
         attended, _ = jax.vmap(lambda p: attend(w, p, exists))(p)
-        return activations(w, attended) * w.a[None, :]
+        return activations(w, attended, activation) * w.a[None, :]
 
     def judged(f: Float[Array, "B"]) -> tuple[Array, Array]:
         return hinge(p.label, f).mean(), error(p.label, f).mean()
@@ -254,7 +264,13 @@ def test_grid(cfg: Any) -> Setting:
     return settings(cfg, inside, alpha, sums, cfg.kappa_max_ood)
 
 
-def simulate_mechanism(cfg: Config, key: Key[Array, ""]) -> Mechanism:
+def simulate_mechanism(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Mechanism:
     """One training, looked at while it runs and tested in every way at its end."""
     start = initial_weights(cfg, key)
     grid = test_grid(cfg)
@@ -266,12 +282,20 @@ def simulate_mechanism(cfg: Config, key: Key[Array, ""]) -> Mechanism:
     )
     part = jnp.arange(cfg.record) / (cfg.record - 1)
     at = jnp.round(part * jnp.asarray(cfg.steps, float)).astype(jnp.int32)
-    trace = train(cfg, key, start, at=at, probe=lambda w: look(cfg, w, prompts, both))
+    trace = train(
+        cfg,
+        key,
+        start,
+        activation,
+        optimiser,
+        at=at,
+        probe=lambda w: look(cfg, w, prompts, both, activation),
+    )
     test_key, prune_key = stream(key, "test"), stream(key, "prune")
 
     def at_end(w: Weights) -> dict[str, Array]:
         keep = kept(w, prune_key)
-        found = jax.lax.map(lambda at: tested(w, test_key, at, n, keep), grid)
+        found = jax.lax.map(lambda at: tested(w, test_key, at, n, keep, activation), grid)
         pairs = 2 * len(ALPHAS)
         by_domain = {
             name: found[name][:pairs].reshape(2, len(ALPHAS), *found[name].shape[1:])
@@ -287,7 +311,7 @@ def simulate_mechanism(cfg: Config, key: Key[Array, ""]) -> Mechanism:
             pruned_error=by_domain["pruned_error"][OUT],
             neuron_size=jnp.linalg.norm(w.w_o, axis=1),
             coupling=(w.w_k[:, : cfg.dim].T @ w.w_q)[:BLOCK, :BLOCK],
-            **lucky_probes(start, w, inside, cfg.dim),
+            **lucky_probes(start, w, inside, cfg.dim, activation),
         )
 
     def numbers(values: Any) -> Array:

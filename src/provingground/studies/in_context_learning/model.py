@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.keys import normal, signs, stream
 from provingground.study import config, mask, par, probe, size
-from provingground.train import Trace, by_lane, descend
+from provingground.train import Activation, Optimiser, Trace, by_lane, descend
 
 from .prompts import Domain, Prompt, in_domain, prompt, task_count
 
@@ -127,15 +127,19 @@ def neuron_rows(w: Weights) -> Float[Array, "m d_plus_1"]:
     return w.w_o @ w.w_v
 
 
-def activations(w: Weights, attended: Float[Array, "B d_plus_1"]) -> Float[Array, "B m"]:
+def activations(
+    w: Weights, attended: Float[Array, "B d_plus_1"], activation: Activation = jax.nn.relu
+) -> Float[Array, "B m"]:
     r"""$\mathrm{Relu}(W_O W_V \sum_i p_i\,\mathrm{attn}_i)$ for many prompts."""
-    return jax.nn.relu(attended @ neuron_rows(w).T)
+    return activation(attended @ neuron_rows(w).T)
 
 
-def outputs(w: Weights, p: Prompt) -> tuple[Float[Array, "B"], Float[Array, "B l"]]:
+def outputs(
+    w: Weights, p: Prompt, activation: Activation = jax.nn.relu
+) -> tuple[Float[Array, "B"], Float[Array, "B l"]]:
     """$F(\\Psi; P)$ (6.2) for many prompts, and their attention."""
     attended, attn = jax.vmap(lambda p: attend(w, p, p.exists))(p)
-    return activations(w, attended) @ w.a, attn
+    return activations(w, attended, activation) @ w.a, attn
 
 
 def hinge(label: Float[Array, "*B"], f: Float[Array, "*B"]) -> Float[Array, "*B"]:
@@ -151,7 +155,14 @@ def error(label: Float[Array, "*B"], f: Float[Array, "*B"]) -> Float[Array, "*B"
 # --------------------------------------------------------------------------- training
 
 
-def train(cfg: Config, key: Key[Array, ""], start: Weights, **probing: Any) -> Trace[Weights]:
+def train(
+    cfg: Config,
+    key: Key[Array, ""],
+    start: Weights,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+    **probing: Any,
+) -> Trace[Weights]:
     """SGD on fresh prompts (E.2), all four matrices with the same step size."""
     of, batch_key = training_domain(cfg), stream(key, "batch")
 
@@ -160,9 +171,9 @@ def train(cfg: Config, key: Key[Array, ""], start: Weights, **probing: Any) -> T
         return draw(now, cfg.batch, size(cfg, "tokens"), cfg.tokens, cfg.alpha, of)
 
     return descend(
-        lambda w, p: hinge(p.label, outputs(w, p)[0]).mean(),
+        lambda w, p: hinge(p.label, outputs(w, p, activation)[0]).mean(),
         start,
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         batch=batch,
         frozen=lambda w: w.a,
@@ -207,8 +218,14 @@ def test(
     )
 
 
-def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """One training, and tests at its end."""
-    trace = train(cfg, key, initial_weights(cfg, key))
-    found = by_lane(lambda w: test(cfg, key, lambda p: outputs(w, p)), trace.last)
+    trace = train(cfg, key, initial_weights(cfg, key), activation, optimiser)
+    found = by_lane(lambda w: test(cfg, key, lambda p: outputs(w, p, activation)), trace.last)
     return Probes(**found, stopped_at=trace.stopped_at)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from provingground.keys import normal, stream
 from provingground.study import config, mask, par, probe, size
-from provingground.train import descend, log_steps
+from provingground.train import Optimiser, descend, log_steps
 
 
 @config
@@ -25,7 +25,7 @@ class Probes(eqx.Module):
     step: Int[Array, "step"] = probe("gradient descent step", "t")
 
 
-def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""], *, optimiser: Optimiser = optax.sgd) -> Probes:
     r"""Full-batch descent on $L(w) = \frac1{2N}\|Xw - y\|^2$, $y = Xw^* + \sigma\xi$, from zero."""
     n, exists = size(cfg, "samples"), mask(cfg, "samples")
     x = normal(stream(key, "data/x"), (n, cfg.dim))
@@ -39,7 +39,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     trace = descend(
         loss,
         jnp.zeros(cfg.dim),
-        optax.sgd(cfg.lr),
+        optimiser(cfg.lr),
         steps=cfg.steps,
         at=log_steps(cfg.steps, 12),
         probe=loss,

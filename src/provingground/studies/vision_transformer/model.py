@@ -20,7 +20,7 @@ from provingground.data.patterns import orthonormal, permutations, tally
 from provingground.errors import InputError
 from provingground.keys import normal, signs, stream, streams, uniform
 from provingground.study import config, par, probe, size
-from provingground.train import descend, log_steps
+from provingground.train import Activation, Optimiser, descend, log_steps
 
 RELEVANT, CONFUSION, IRRELEVANT = range(3)  # roles of tokens
 
@@ -205,9 +205,11 @@ def attend(
     return p, jnp.einsum("had,hld->lha", w.w_v, mean) + skip * x[:, None, :]
 
 
-def hidden(w_o: Float[Array, "H d m"], v: Float[Array, "*T H d"]) -> Float[Array, "*T m"]:
+def hidden(
+    w_o: Float[Array, "H d m"], v: Float[Array, "*T H d"], activation: Activation = jax.nn.relu
+) -> Float[Array, "*T m"]:
     r"""The hidden layer $\mathrm{Relu}(W_O v)$ of (2.1) at attended values."""
-    return jax.nn.relu(jnp.einsum("ham,...ha->...m", w_o, v))
+    return activation(jnp.einsum("ham,...ha->...m", w_o, v))
 
 
 def loss_of(cfg: Config, margin: Float[Array, "N"]) -> Float[Array, "N"]:
@@ -230,7 +232,11 @@ class Samples(NamedTuple):
 
 
 def by_class(
-    cfg: Config, key: Key[Array, ""], patterns: Float[Array, "P d"], a: Float[Array, "L m o"]
+    cfg: Config,
+    key: Key[Array, ""],
+    patterns: Float[Array, "P d"],
+    a: Float[Array, "L m o"],
+    activation: Activation = jax.nn.relu,
 ) -> tuple[Samples, Samples]:
     r"""The pattern reduction: without noise, samples of a class differ in their positions alone.
 
@@ -251,7 +257,7 @@ def by_class(
     def margins(
         places: Float[Array, "C n LP"], w_o: Float[Array, "H d m"], v: Float[Array, "C P H d"]
     ) -> Float[Array, "N"]:
-        at = jnp.einsum("lmo,cjm->cljo", a, hidden(w_o, v))
+        at = jnp.einsum("lmo,cjm->cljo", a, hidden(w_o, v, activation))
         at = jax.vmap(lambda at: positions(cfg, at))(jnp.einsum("cljo,co->clj", at, y))
         return jnp.einsum("cnx,cx->nc", places, at.reshape(cfg.classes, -1)).reshape(-1)
 
@@ -290,7 +296,14 @@ def mean_loss(cfg: Config, w: Weights, s: Samples, weight: Float[Array, "N"]) ->
     return jnp.sum(weight * loss_of(cfg, s.margins(w.w_o, attended(cfg, w, s)[1])))
 
 
-def train(cfg: Config, key: Key[Array, ""], start: Weights, s: Samples, **probing: Any) -> Any:
+def train(
+    cfg: Config,
+    key: Key[Array, ""],
+    start: Weights,
+    s: Samples,
+    optimiser: Optimiser = optax.sgd,
+    **probing: Any,
+) -> Any:
     """Descent on all four matrices; batches are drawn with replacement.
 
     Full-batch training stops when the loss is `eps`: at 0 the gradient vanishes.
@@ -304,7 +317,7 @@ def train(cfg: Config, key: Key[Array, ""], start: Weights, s: Samples, **probin
         chosen = jnp.floor(u * jnp.asarray(cfg.samples, u.dtype)).astype(jnp.int32)
         return jnp.mean(jax.nn.one_hot(chosen, len(s.exists), dtype=float), axis=0)
 
-    rule = optax.chain(optax.stateless(slow_attention), optax.sgd(cfg.lr))
+    rule = optax.chain(optax.stateless(slow_attention), optimiser(cfg.lr))
     if cfg.batch:
         return descend(lambda w, b: mean_loss(cfg, w, s, b), start, rule, batch=some, **probing)
     return descend(
@@ -323,10 +336,12 @@ def measure(
     patterns: Float[Array, "P d"],
     s: Samples,
     test: Samples,
+    activation: Activation = jax.nn.relu,
 ) -> dict[str, Array]:
     """The probes of one step."""
     p, v = attended(cfg, w, s)
-    z, z_0 = hidden(w.w_o, v), hidden(start.w_o, attended(cfg, start, s)[1])
+    z = hidden(w.w_o, v, activation)
+    z_0 = hidden(start.w_o, attended(cfg, start, s)[1], activation)
     margin, unseen = s.margins(w.w_o, v), test.margins(w.w_o, attended(cfg, w, test)[1])
     on_relevant = jnp.einsum("bhls,bs->bl", p, (s.role == RELEVANT).astype(float)) / cfg.heads
 
@@ -364,23 +379,33 @@ def report(
     patterns: Float[Array, "P d"],
     s: Samples,
     test: Samples,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
 ) -> Probes:
     trace = train(
         cfg,
         stream(key, "batch"),
         start,
         s,
+        optimiser,
         steps=cfg.steps,
         at=log_steps(cfg.steps, cfg.record),
-        probe=lambda w: measure(cfg, w, start, patterns, s, test),
+        probe=lambda w: measure(cfg, w, start, patterns, s, test, activation),
     )
     roles = jnp.arange(3, dtype=jnp.int32)
     return Probes(**trace.probes, stopped_at=trace.stopped_at, query=roles, step=trace.step)
 
 
-def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(
+    cfg: Config,
+    key: Key[Array, ""],
+    *,
+    activation: Activation = jax.nn.relu,
+    optimiser: Optimiser = optax.sgd,
+) -> Probes:
     """Training on patterns: that on tokens without noise, exactly."""
     basis, *u = frames(cfg, key)
     centres, patterns = pattern_rows(cfg, basis)
     start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
-    return report(cfg, key, start, patterns, *by_class(cfg, key, patterns, a))
+    samples = by_class(cfg, key, patterns, a, activation)
+    return report(cfg, key, start, patterns, *samples, activation, optimiser)

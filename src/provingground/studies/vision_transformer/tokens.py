@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.data.patterns import noisy, permutations, ranks, tally
 from provingground.keys import stream, streams, uniform
 from provingground.study import config, par, size
+from provingground.train import Optimiser
 
 from .model import (
     CONFUSION,
@@ -147,7 +149,9 @@ def by_token(
 # --------------------------------------------------------------------------- training
 
 
-def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
+def simulate_tokens(
+    cfg: Tokens, key: Key[Array, ""], *, optimiser: Optimiser = optax.sgd
+) -> Probes:
     """Training on tokens, as the paper writes it."""
     basis, *u = frames(cfg, key)
     centres, patterns = pattern_rows(cfg, basis)
@@ -164,9 +168,9 @@ def simulate_tokens(cfg: Tokens, key: Key[Array, ""]) -> Probes:
     guide = start
     if cfg.scout:
         s = samples(0, jnp.ones(drawn.role.shape, bool), cfg.samples)
-        guide = train(cfg, stream(key, "scout"), start, s, steps=cfg.scout).last
+        guide = train(cfg, stream(key, "scout"), start, s, optimiser, steps=cfg.scout).last
     attention = jax.vmap(jax.vmap(lambda x: received(guide, x)))(drawn.x)
     lots = streams(key, "keep/data", "keep/test")
     keep = jax.vmap(lambda k, *of: kept(cfg, k, *of))(lots, drawn, attention)
     s, test = samples(0, keep, cfg.samples), samples(1, keep, sizes[1])
-    return report(cfg, key, start, patterns, s, test)
+    return report(cfg, key, start, patterns, s, test, optimiser=optimiser)
