@@ -1,4 +1,7 @@
-"""The documentation: links lead somewhere, commands exist, and the walk-through works."""
+"""The documentation: links lead somewhere, commands exist, and all of its code runs.
+
+Code that is not to be run as it stands says so: its fence is ```sh excerpt.
+"""
 
 import ast
 import json
@@ -18,13 +21,18 @@ from provingground.cli import app
 from provingground.studies import SKELETON, STUDIES
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+STUDY_PAGES = sorted((ROOT / "src").glob("provingground/studies/*/README.md"))
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md")), *STUDY_PAGES]
+SLOW = pytest.mark.slow
 named = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+def blocks(page: Path, language: str, excerpts: bool = False) -> list[str]:
+    """The fenced blocks of a language that are to be run, or with excerpts all of them."""
+    found = re.findall(
+        rf"^```{language}( excerpt)?\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return [text for mark, text in found if excerpts or not mark]
 
 
 def anchors(page: Path) -> set[str]:
@@ -46,14 +54,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @named
 def test_python_is_python(page: Path) -> None:
-    for block in blocks(page, "python"):
+    for block in blocks(page, "python", excerpts=True):
         ast.parse(block)
 
 
 @named
 def test_commands_and_their_options_exist(page: Path) -> None:
     commands = typer.main.get_command(app).commands  # pyright: ignore
-    for line in "".join(blocks(page, "sh")).splitlines():
+    for line in "".join(blocks(page, "sh", excerpts=True)).splitlines():
         if not line.startswith("proving "):
             continue
         name, *rest = line.partition("#")[0].split()[1:]
@@ -152,15 +160,19 @@ def proving_at(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PROVING_STORE": str(folder / "store")}
 
 
+def ran(folder: Path, *command: str) -> str:
+    """What a command prints that runs in a folder, with a store of its own, and succeeds."""
+    done = subprocess.run(
+        command, cwd=folder, env=proving_at(folder), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_probes_and_parts_work_as_written(tmp_path: Path) -> None:
     script = "\n".join(blocks(ROOT / "docs" / "extend.md", "python"))
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path, env=proving_at(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    out = done.stdout.splitlines()
+    out = ran(tmp_path, sys.executable, "-c", script).splitlines()
     assert "('samples', 'noise', 'seed', 'rank')" in out
     assert "dict_keys(['activation', 'optimiser'])" in out
     assert '{"activation": "tanh"}' in out
@@ -173,11 +185,41 @@ def test_probes_and_parts_work_as_written(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_fork_works_as_written(tmp_path: Path) -> None:
     (script,) = blocks(ROOT / "docs" / "extend.md", "sh")
-    done = subprocess.run(
-        ["sh", "-ec", script],
-        cwd=tmp_path, env=proving_at(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "finding_takes_steps" in done.stdout.partition("numbers that moved")[2]
+    out = ran(tmp_path, "sh", "-ec", script)
+    assert "finding_takes_steps" in out.partition("numbers that moved")[2]
     (short,) = (b for b in blocks(ROOT / "README.md", "sh") if "proving fork" in b)
     assert all(line in script for line in short.splitlines())
+
+
+# Pages whose code has a test of its own above, which also looks at what it gives.
+LOOKED_AT = {
+    "python": ("own_study.md", "quickstart.md", "extend.md"),
+    "sh": ("own_study.md", "extend.md"),
+}
+SHORT = ("training.md", "vocabulary.md", "statistics.md")
+
+
+def with_code(language: str) -> list[Any]:
+    """The other pages that have code to run; what takes seconds is marked."""
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=() if page.name in SHORT else SLOW)
+        for page in PAGES
+        if page.name not in LOOKED_AT[language] and blocks(page, language)
+    ]
+
+
+@pytest.mark.parametrize("page", with_code("python"))
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    script = "\n\n".join(blocks(page, "python"))
+    if page == ROOT / "README.md":  # the picture at the top, on the coarser grid
+        assert script.count('scale="paper"') == 1
+        script = script.replace('scale="paper"', 'scale="quick"')
+    (tmp_path / "page.py").write_text(script)
+    ran(tmp_path, sys.executable, "page.py")
+    for picture in re.findall(r'(?:save|savefig)\((?:fig, )?"([^"]+)"\)', script):
+        assert (tmp_path / picture).stat().st_size > 5000
+
+
+@pytest.mark.parametrize("page", with_code("sh"))
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    ran(tmp_path, "sh", "-ec", "\n".join(blocks(page, "sh")))
