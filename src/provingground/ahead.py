@@ -48,9 +48,9 @@ class Ahead:
 
         Those that are compiled already are not among them.
         """
-        firsts = _firsts(blocks)
-        names = {layout: name_of(job, block) for layout, block in firsts.items()}
-        for name, block in self._missing(job, firsts.values()).items():
+        needed = firsts(blocks)
+        names = {layout: name_of(job, block) for layout, block in needed.items()}
+        for name, block in self._missing(job, needed.values()).items():
             self.tracing.submit(self._trace, job, block, self.ready[name])
         while self.later:
             self.tracing.submit(self._plan, self.later.pop(0))
@@ -72,7 +72,7 @@ class Ahead:
         needed: dict[Any, Block] = {}
         try:
             if not self.over:
-                needed = self._missing(job, _firsts(job.missing()).values())
+                needed = self._missing(job, firsts(job.missing()).values())
         except Exception:
             pass
         finally:
@@ -97,7 +97,7 @@ def layout(block: Block) -> Layout:
     return block.group, block.wide, block.deep
 
 
-def _firsts(blocks: Iterable[Block]) -> dict[Layout, Block]:
+def firsts(blocks: Iterable[Block]) -> dict[Layout, Block]:
     """The first block of each program, in their order."""
     found: dict[Layout, Block] = {}
     for block in blocks:
