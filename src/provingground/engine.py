@@ -327,7 +327,10 @@ class Job:
 
     def _stored_if_known(self) -> NDArray[np.bool_]:
         """Which cells are stored; none where a program was never traced with this store."""
+        none = np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
         if "identities" not in vars(self):
+            if not len(self.store.look(self.study.name)):
+                return none
             untraced = replace(self, trace=False)
             untraced.groups = self.groups
             try:
@@ -335,7 +338,7 @@ class Job:
             except StoreError:
                 raise
             except RunError:
-                return np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
+                return none
         return self.stored()
 
     def _measured(self, number: int) -> Timing:
