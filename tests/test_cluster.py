@@ -378,5 +378,5 @@ def test_without_dask_it_says_what_to_install(proving, monkeypatch, options):
 def test_the_command_line_starts_workers(proving, store):
     code, told = proving("--workers", "1")
     assert code == 0, told
-    assert "2 cells, 0 stored, 2 to run" in told
+    assert "2 cells, 0 stored; 2 cells to run" in told
     assert sum(len(chunk.cells) for chunk in store.chunks("toy")) == 2

@@ -229,6 +229,7 @@ def test_a_part_that_is_the_default_changes_nothing(store):
     assert "parts" not in same.attrs
 
 
+@pytest.mark.slow
 def test_probes_that_read_files_are_computed_each_time(store, tmp_path):
     file = tmp_path / "number"
 
@@ -253,6 +254,7 @@ print(ds.attrs["missing"], ds.attrs["fingerprint"], ds["norm"].values.tolist())
 """
 
 
+@pytest.mark.slow
 def test_another_process_finds_them(tmp_path):
     env = os.environ | {"PROVING_STORE": str(tmp_path / "store")}
 
@@ -287,6 +289,7 @@ def test_workers_are_sent_no_functions(store):
         run(store, probes=norm, executor=workers)
 
 
+@pytest.mark.slow
 def test_replay_wants_the_same_probes_and_parts(store):
     ds = run(store, parts={"optimiser": optax.adam}, probes=norm)
     where: dict[str, Any] = dict(seed=1, samples=30, noise=0.5)
@@ -315,6 +318,7 @@ def test_a_part_is_what_a_study_with_it_would_compute(store):
     )
 
 
+@pytest.mark.slow
 def test_claims_are_judged_with_other_parts(store):
     verdicts = pg.check(
         TOY, store=store, parts={"optimiser": lambda lr: optax.sgd(0 * lr)}, seeds=3

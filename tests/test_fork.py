@@ -86,7 +86,7 @@ def test_a_fork_is_listed_runs_and_can_be_forked_again(tmp_path):
     assert "proving --study-path mine/mine check mine" in said
     assert "without tests" in said
     inner = "mine/mine"
-    assert re.search(r"^mine +Least squares", proving("list", at=tmp_path, studies=inner), re.M)
+    assert re.search(r"^mine\s+Least squares", proving("list", at=tmp_path, studies=inner), re.M)
     few = ["--set", "samples=30", "--set", "steps=20", "--seeds", "2", "--out", "mine.nc"]
     proving("run", "mine/risk", *few, at=tmp_path, studies=inner)
     assert (tmp_path / "mine.nc").exists()

@@ -30,7 +30,7 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path, start, finished, undistur
     assert locks(store)
 
     ds, told = finished(store)
-    assert f"{CELLS} cells, {stored} stored, {CELLS - stored} to run" in told
+    assert f"{CELLS} cells, {stored} stored; {CELLS - stored} cells to run" in told
     assert ds.identical(undisturbed[1])
     assert before.items() <= files(store).items()
     assert len(cells(store)) == cells(store).total() == CELLS
@@ -77,7 +77,7 @@ def test_two_processes_at_once_share_the_work(tmp_path, start, finished, undistu
     assert len(cells(store)) == cells(store).total() == CELLS
     assert nothing_left(store)
     ds, told = finished(store)
-    assert f"{CELLS} stored, 0 to run" in told
+    assert f"{CELLS} stored; nothing to run" in told
     assert ds.identical(undisturbed[1])
 
 
@@ -92,7 +92,7 @@ def test_a_broken_file_is_named_set_aside_and_computed_again(tmp_path, finished,
 
     ds, told = finished(store)
     assert f"quarantined crashing/{bad.name}" in told
-    assert 0 < int(re.findall(r"(\d+) to run", told)[0]) < CELLS
+    assert 0 < int(re.findall(r"(\d+) cells? to run", told)[0]) < CELLS
     (aside,) = (store / "quarantine").iterdir()
     assert aside.read_bytes() == content
     assert ds.identical(undisturbed[1])
@@ -125,7 +125,7 @@ def test_of_cells_that_raise_all_others_are_stored(tmp_path, start):
     assert nothing_left(store)
 
     code, told, _ = start("run", *sweep, "--store", store, tame=True).end()
-    assert "36 cells, 30 stored, 6 to run" in told
+    assert "36 cells, 30 stored; 6 cells to run" in told
     assert code == 0
     assert len(cells(store)) == cells(store).total() == 36
 

@@ -33,7 +33,7 @@ def resumes(finished, undisturbed):
     def check(store) -> None:
         stored = cells(store).total()
         ds, told = finished(store)
-        assert f"{CELLS} cells, {stored} stored, {CELLS - stored} to run" in told
+        assert f"{CELLS} cells, {stored} stored; {CELLS - stored} cells to run" in told
         assert ds.identical(undisturbed[1])
         assert cells(store).total() == CELLS
         assert nothing_left(store)

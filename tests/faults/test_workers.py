@@ -46,6 +46,6 @@ def test_of_a_cell_that_kills_its_workers_all_others_are_stored(tmp_path, start)
     assert process.left() == []
 
     code, told, _ = start("run", *sweep, "--store", store, tame=True).end()
-    assert "36 cells, 30 stored, 6 to run" in told
+    assert "36 cells, 30 stored; 6 cells to run" in told
     assert code == 0
     assert len(cells(store)) == cells(store).total() == 36
