@@ -98,7 +98,7 @@ def test_show_an_experiment_that_is_stored(proving, checked):
     code, out, _ = proving("show", "toy/risk", "--store", checked)
     assert code == 0
     assert "30, 50, 80, 120, 200" in out
-    assert "960 cells at scale quick, 960 stored; nothing to run" in out
+    assert "At scale quick: 960 cells, 960 stored; nothing to run" in out
     assert "✓ holds" in out
 
 
@@ -113,7 +113,7 @@ def test_show_an_experiment_measures_only_if_asked(proving, tmp_path, monkeypatc
     code, out, err = proving("show", "toy/risk", "--store", tmp_path / "store")
     assert (code, err) == (0, "")
     assert (
-        "960 cells at scale quick, 0 stored; 960 cells to run with 5 programs, not timed on" in out
+        "At scale quick: 960 cells, 0 stored; 960 cells to run with 5 programs, not timed on" in out
     )
     assert "--measure" in out
     assert re.search(r"^risk_law  +0.75 to 1.25  +the mean .* \(Theorem 1\)$", out, re.MULTILINE)

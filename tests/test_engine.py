@@ -18,6 +18,7 @@ from provingground.machine import Machine, commit
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, cases
+from provingground.words import cost
 from tiny import GRID, apart_from_attrs, count_computed, run, tiny, trained
 
 
@@ -251,6 +252,21 @@ def test_compiling_is_timed_too_and_forecasts_add_up(store, monkeypatch):
     assert (both.seconds, both.compiling, both.untimed) == (known.seconds, known.compiling, 1)
     assert engine.together([unknown]).seconds is None
     assert engine.together([])[:4] == (0, 0, 0, None)
+
+
+def test_a_forecast_says_what_only_tracing_would_tell(store):
+    def forecast(samples):
+        settings = {"samples": [samples], "noise": [1.0], "steps": 20}
+        return api.job(TOY, "risk", store=store, seeds=2, settings=settings)
+
+    new = forecast(30).forecast()
+    assert (new.stored, new.unseen) == (0, 0)
+    api.finish(forecast(30), progress=False)
+    known, other = forecast(30).forecast(), forecast(200).forecast()  # a program of its own
+    assert (known.stored, known.unseen) == (2, 0)
+    assert (other.stored, other.unseen) == (0, 2)
+    told = "4 cells, 2 stored, 2 not known before their code is traced; at most 2 cells to run with"
+    assert cost(engine.together([known, other])).startswith(told)
 
 
 def test_a_run_keeps_its_timings_for_the_next_forecast(store):

@@ -65,7 +65,8 @@ class Forecast(NamedTuple):
 
     `seconds` are those of training in the programs that were timed once, on this device; None where
     none was. `untimed` counts the others. `compiling` is what compiling took then; programs that
-    are kept take less. `memory` counts the bytes of temporary arrays of all workers.
+    are kept take less. `memory` counts the bytes of temporary arrays of all workers. `unseen` are
+    cells that may be stored: their programs would have to be traced to tell.
     """
 
     cells: int
@@ -76,6 +77,7 @@ class Forecast(NamedTuple):
     lanes: int
     untimed: int
     compiling: float
+    unseen: int
 
     @property
     def left(self) -> int:
@@ -302,7 +304,9 @@ class Job:
     def forecast(self, measure: bool = False) -> Forecast:
         """Cells, programs and time, from the timings of earlier runs. Nothing is traced or compiled
         on a CPU, unless with `measure`: then programs without a timing are called once."""
-        stored = self.stored() if measure else self._stored_if_known()
+        seen = measure or self._is_seen()
+        none = np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
+        stored = self.stored() if seen else none
         lacking = ~stored & self.wanted[:, None]
         wanted = int(self.wanted.sum()) * len(self.sweep.seeds)
         left = {n: int(lacking[g.points].sum()) for n, g in enumerate(self.groups)}
@@ -323,14 +327,14 @@ class Job:
             lanes=max((b.cells for b in self.blocks), default=1),
             untimed=len(needed) - len(known),
             compiling=max(sum(compiling) / cores(), *compiling, 0.0),
+            unseen=0 if seen or self._is_new() else wanted,
         )
 
-    def _stored_if_known(self) -> NDArray[np.bool_]:
-        """Which cells are stored; none where a program was never traced with this store."""
-        none = np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
+    def _is_seen(self) -> bool:
+        """Whether it is known which cells are stored, without tracing a program."""
         if "identities" not in vars(self):
-            if not len(self.store.look(self.study.name)):
-                return none
+            if self._is_new():
+                return False
             untraced = replace(self, trace=False)
             untraced.groups = self.groups
             try:
@@ -338,8 +342,12 @@ class Job:
             except StoreError:
                 raise
             except RunError:
-                return none
-        return self.stored()
+                return False
+        return True
+
+    def _is_new(self) -> bool:
+        """Whether nothing of the study is stored."""
+        return not len(self.store.look(self.study.name))
 
     def _measured(self, number: int) -> Timing:
         """What a program of a group costs, by one call."""
@@ -388,6 +396,7 @@ def together(forecasts: Sequence[Forecast]) -> Forecast:
         lanes=max((f.lanes for f in forecasts), default=1),
         untimed=sum(f.untimed for f in forecasts),
         compiling=sum(f.compiling for f in forecasts),
+        unseen=sum(f.unseen for f in forecasts),
     )
 
 

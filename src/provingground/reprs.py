@@ -294,7 +294,7 @@ def overview(o: "Overview") -> Page:
     return [
         f"{name}: {which.says}",
         Table(("axis", "values"), rows),
-        f"{o.sweep.scale}: {count(o.cost.cells, 'cell')}, {o.cost.stored} stored; {cost(o.cost)}",
+        f"{o.sweep.scale}: {cost(o.cost, which.refine is not None)}",
         claims(which.claims_at(o.sweep.scale)) if o.verdicts is None else _judged(o.verdicts, name),
     ]
 

@@ -53,12 +53,20 @@ def _letter(name: str, marks: dict[str, str]) -> str:
         return name
 
 
-def cost(forecast: "Forecast", most: str = "") -> str:
-    """What is left to run, and how long that takes as far as is known."""
+def cost(forecast: "Forecast", refined: bool = False) -> str:
+    """How many cells are stored, what is left to run, and how long that takes, as far as is known.
+
+    Of a `refined` sweep not all cells are run.
+    """
+    known = f"{count(forecast.cells, 'cell')}, {forecast.stored} stored"
+    if forecast.unseen:
+        known += f", {forecast.unseen} not known before their code is traced"
     if not forecast.left:
-        return "nothing to run"
+        return f"{known}; nothing to run"
     programs, timed = forecast.programs, forecast.programs - forecast.untimed
-    told = f"{most}{count(forecast.left, 'cell')} to run with {count(programs, 'program')}"
+    most = "at most " if refined or forecast.unseen else ""
+    left = f"{most}{count(forecast.left, 'cell')} to run with {count(programs, 'program')}"
+    told = f"{known}; {left}"
     if forecast.seconds is None or not timed:
         return f"{told}, not timed on this machine yet"
     told += f", about {duration(forecast.seconds)} of training"

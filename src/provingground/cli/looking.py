@@ -120,8 +120,7 @@ def _show_experiment(
     if forecast.memory:
         lanes += f", {forecast.memory / 2**20:.0f} MiB of arrays"
     show_words(
-        f"\n{count(forecast.cells, 'cell')} at scale {scale}, {forecast.stored} stored; "
-        f"{cost(forecast)}; {lanes}"
+        f"\nAt scale {scale}: {cost(forecast, sweep.experiment.refine is not None)}; {lanes}"
     )
     if forecast.untimed:
         show_words("--measure times one call of each program that is not timed yet")

@@ -54,9 +54,7 @@ def run(
     outputs.check(out, (".nc",))
     must_go_together(workers, scheduler, dashboard)
     job = job_of(*api.resolve(target), scale, set_, seeds, lanes, store, yes)
-    forecast = job.forecast()
-    most = "at most " if job.sweep.experiment.refine else ""
-    say(f"{count(forecast.cells, 'cell')}, {forecast.stored} stored; {cost(forecast, most)}")
+    say(cost(job.forecast(), job.sweep.experiment.refine is not None))
     start = time.perf_counter()
     with executor_of(workers, scheduler, dashboard) as executor:
         ds = api.finish(job, executor=executor)
@@ -121,10 +119,7 @@ def check(
     sweeps = [job.sweep for job in jobs if whole]  # whose sources are read before they may change
     sources = {f"{s.study.name}/{s.experiment.name}": source_of(s) for s in sweeps}
     forecast = together([job.forecast() for job in jobs])
-    say(
-        f"{count(len(jobs), 'experiment')}, {count(forecast.cells, 'cell')}, {forecast.stored} "
-        f"stored; {cost(forecast)}"
-    )
+    say(f"{count(len(jobs), 'experiment')}, {cost(forecast)}")
     verdicts, provenance = [], {}
     with executor_of(workers, scheduler, dashboard) as executor:
         for job, ds in zip(jobs, api.finish_all(jobs, executor=executor), strict=True):
