@@ -55,6 +55,13 @@ def test_different_grids_are_compared_where_they_overlap(saved):
     assert "loss: differs by at most 0.5, on average 0.5" in lines
 
 
+def test_datasets_without_a_common_cell_are_not_called_equal(saved):
+    ds = dataset()
+    found = difference(saved("a.nc", ds), saved("b.nc", ds.assign_coords(seed=ds.seed + 10)))
+    assert found.lines[-1] == "no cell in common: nothing was compared"
+    assert found.changed
+
+
 def test_variables_of_one_side_are_named(saved):
     a, b = saved("a.nc", dataset()), saved("b.nc", dataset().drop_vars("loss"))
     assert difference(a, b).lines == ["loss: only in the first"]

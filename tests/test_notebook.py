@@ -1,6 +1,7 @@
 """A study that is made in one cell, and what a notebook does with it."""
 
 import sys
+import traceback
 import types
 from typing import Any
 
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 import provingground as pg
 from provingground import api, plot, stats
-from provingground.errors import InputError
+from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
 from provingground.study import Claim, Condition, Prediction, cases
 from tiny import ONE, Config, Probes, trained
@@ -225,7 +226,7 @@ def test_a_target_that_does_not_exist_is_told(targets, message):
         ("teacher_studnt", {}, "unknown study .*; did you mean 'teacher_student'"),
         ("toy/risk", {}, "theory takes a study and settings: 'toy', not 'toy/risk'"),
         ("toy", {"sampels": 3}, "unknown parameter 'sampels'; did you mean 'samples'"),
-        ("toy", {"samples": [3, 4]}, "theory takes one value for samples, not 2"),
+        ("toy", {"samples": [3, 4]}, "theory takes one value for samples, not a list of 2"),
         ("toy", {"samples": 0}, "samples = 0 is not allowed"),
         ("toy", {"samples": 3, "settings": {"samples": 4}}, "samples is set twice"),
     ],
@@ -246,3 +247,70 @@ def test_claims_of_a_cell_may_fail(store):
     low = Claim("low", "it is low", lambda ds: stats.mean(ds["last"]), (-2, -1), "ours")
     (verdict,) = pg.check(made(claims=[low]), store=store, progress=False)
     assert (verdict.verdict, verdict.surprise) == ("fails", True)
+
+
+# --------------------------------------------------------------------------- what goes wrong
+
+
+def test_a_figure_of_missing_cells_is_refused(store):
+    study = made()
+    pg.run(study, seeds=2, store=store, progress=False)
+    with pytest.raises(RunError, match="3 of 9 cells of own/main are missing; `proving run own/m"):
+        pg.figure(study, store=store)
+    ds = pg.load(study, store=store)
+    with pytest.raises(RunError, match="3 of 9 cells"):
+        pg.figure(ds, study=study)
+
+
+def test_a_figure_without_one_of_its_axes_says_which():
+    ds = pg.run("toy/risk", samples=[30, 50], noise=[0.5, 1.0], seeds=3, progress=False)
+    pg.figure(ds.sel(noise=[1.0]))
+    with pytest.raises(InputError, match=r"cannot be drawn without the axis noise.*=\[...\]"):
+        pg.figure(ds.sel(noise=1.0))
+
+
+def test_a_study_cannot_have_the_name_of_one_that_is_there():
+    with pytest.raises(InputError, match="there is a study 'toy' already"):
+        pg.new_study("toy", Config, trained, Probes, grid=GRID, seeds=3)
+
+
+def test_a_claim_with_a_mistake_is_named_with_its_place(store):
+    bad = Claim("typo", "s", lambda ds: ds.los, (0, 1), "t")
+    with pytest.raises(RunError, match=r"claim typo of own/main .*AttributeError.*_notebook.py"):
+        pg.check(made(claims=[ONE, bad]), store=store, progress=False)
+
+
+def frames(error: BaseException) -> list[str]:
+    return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_wrong_input_does_not_end_a_page_of_calls(monkeypatch, whole):
+    monkeypatch.setenv("PROVING_TRACEBACK", "1" if whole else "")
+    with pytest.raises(InputError, match="noise") as caught:
+        pg.run("toy/risk", noise=-1.0)
+    assert (len(frames(caught.value)) > 5) == whole
+    if not whole:
+        assert frames(caught.value)[-1] == "call"
+        assert caught.value.__suppress_context__
+
+
+def failing(cfg, key):
+    raise ZeroDivisionError("of the user")
+
+
+def test_an_error_of_one_s_own_code_keeps_its_place(store):
+    study = pg.new_study("own", Config, failing, Probes, grid=GRID, seeds=3)
+    with pytest.raises(RunError, match="ZeroDivisionError: of the user") as caught:
+        pg.run(study, store=store, progress=False)
+    assert "all others" not in str(caught.value)
+    assert "failing" in frames(caught.value.__cause__ or caught.value)
+
+
+def test_diverged_cells_are_told(store, capsys):
+    study = made(grid={"rate": [0.1, 1e30]})
+    ds = pg.run(study, store=store)
+    assert f"{ds.attrs['diverged']} of 6 cells diverged" in capsys.readouterr().err
+    assert ds.attrs["diverged"]
+    pg.run(study, store=store, progress=False)
+    assert not capsys.readouterr().err

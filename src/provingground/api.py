@@ -15,7 +15,7 @@ import xarray as xr
 from provingground import dispatch, extend, grid, plot, registry, reprs
 from provingground.ahead import Ahead
 from provingground.engine import Forecast, Job
-from provingground.errors import InputError, StoreError, shortened, unknown
+from provingground.errors import InputError, RunError, StoreError, shortened, told_shortly, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
 from provingground.programs import data_of, probe_dims, single
@@ -37,6 +37,7 @@ from provingground.study import (
     judge,
     pars,
 )
+from provingground.terminal import say
 from provingground.train import taped
 
 LEAST_SEEDS = 3
@@ -146,6 +147,7 @@ class Overview(NamedTuple):
     verdicts: Verdicts | None
 
 
+@told_shortly
 def show(
     target: str | Study,
     experiment: str | None = None,
@@ -172,6 +174,7 @@ def show(
     return Overview(planned.sweep, cost, verdicts(owner, planned.sweep.experiment, stored(planned)))
 
 
+@told_shortly
 def theory(
     target: str | Study, *, settings: Mapping[str, Any] | None = None, **parameters: Any
 ) -> Prediction:
@@ -189,7 +192,7 @@ def theory(
         if name not in table:
             raise unknown("parameter", name, table)
         if isinstance(value, (list, tuple, range)):
-            raise InputError(f"theory takes one value for {name}, not {len(value)}")
+            raise InputError(f"theory takes one value for {name}, not a list of {len(value)}")
     cfg = config(**{name: table[name].check(value) for name, value in given.items()})
     try:
         return owner.theory(cfg)
@@ -200,6 +203,7 @@ def theory(
         ) from error
 
 
+@told_shortly
 def conditions(
     target: str | Study, *, settings: Mapping[str, Any] | None = None, **parameters: Any
 ) -> Conditions:
@@ -214,6 +218,7 @@ def conditions(
 # -------------------------------------------------------------------------------- work
 
 
+@told_shortly
 def run(
     target: str | Study,
     experiment: str | None = None,
@@ -267,7 +272,10 @@ def run(
         parts=parts,
         settings=_together(settings, parameters),
     )
-    return finish(planned, executor=executor, progress=progress)
+    ds = finish(planned, executor=executor, progress=progress)
+    if ds.attrs["diverged"] and progress is not False:
+        say(f"{ds.attrs['diverged']} of {ds.attrs['cells']} cells diverged")
+    return ds
 
 
 def finish(
@@ -307,6 +315,7 @@ def _finished(
     )
 
 
+@told_shortly
 def load(
     target: str | Study,
     experiment: str | None = None,
@@ -346,6 +355,7 @@ def stored(planned: Job) -> xr.Dataset:
     return ds
 
 
+@told_shortly
 def check(
     *targets: str | Study,
     scale: Scale = "quick",
@@ -431,6 +441,7 @@ def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> Verdicts:
     return Verdicts(judge(c, ds, headline) for c in experiment.claims_at(ds.attrs["scale"]))
 
 
+@told_shortly
 def figure(
     target: str | Study | xr.Dataset,
     experiment: str | None = None,
@@ -455,11 +466,31 @@ def figure(
                 raise InputError(
                     f"a Dataset has its settings: {given} cannot be set for its figure"
                 )
-            return plot.finish(_origin(target, study)[1].figure(target))
+            return plot.finish(drawn(_origin(target, study)[1], target))
         if study is not None:
             raise InputError("study= is for the figure of a Dataset; give the study itself instead")
         owner, which = resolve(target, experiment)
-        return plot.finish(which.figure(load(owner, which.name, **options)))
+        return plot.finish(drawn(which, load(owner, which.name, **options)))
+
+
+def drawn(which: Experiment, ds: xr.Dataset) -> Any:
+    """The figure of an experiment, drawn from its Dataset, if that has all that it needs."""
+    name = f"{ds.attrs['study']}/{which.name}"
+    if missing := ds.attrs.get("missing"):
+        raise RunError(
+            f"{missing} of {ds.attrs['cells']} cells of {name} are missing; `proving run {name}` "
+            "(or `pg.run`) with the same options first"
+        )
+    try:
+        return which.figure(ds)
+    except (AttributeError, IndexError, InputError, KeyError, ValueError) as error:
+        lost = [axis for axis in json.loads(ds.attrs["grid"]) if axis not in ds.dims]
+        if not lost:
+            raise
+        raise InputError(
+            f"the figure of {name} cannot be drawn without the axis {lost[0]} ({error}); a list "
+            f"keeps an axis, as in ds.sel({lost[0]}=[...])"
+        ) from error
 
 
 def _origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
@@ -488,6 +519,7 @@ class Replay(NamedTuple):
     weights: Any
 
 
+@told_shortly
 def replay(
     ds: xr.Dataset,
     seed: int = 0,

@@ -44,7 +44,7 @@ def difference(a: Path, b: Path, every: bool = False) -> Difference:
         )
     first, second = _dataset(a), _dataset(b)
     try:
-        return Difference(_dataset_difference(first, second) or ["no difference"], False)
+        return _datasets_compared(first, second)
     except (ValueError, TypeError, KeyError) as error:  # such as labels that occur twice
         raise InputError(f"{a} and {b} cannot be compared: {error}") from None
 
@@ -338,7 +338,7 @@ def _dataset(path: Path) -> "xr.Dataset":
         raise InputError(f"{path} is not a netCDF-3 file: {error}") from None
 
 
-def _dataset_difference(a: "xr.Dataset", b: "xr.Dataset") -> list[str]:
+def _datasets_compared(a: "xr.Dataset", b: "xr.Dataset") -> Difference:
     import xarray as xr
 
     lines = [
@@ -346,6 +346,7 @@ def _dataset_difference(a: "xr.Dataset", b: "xr.Dataset") -> list[str]:
         for key in sorted({*a.attrs, *b.attrs} - {"seconds"})
         if a.attrs.get(key) != b.attrs.get(key)
     ]
+    common = []  # entries of each probe that both have
     for name in sorted({*map(str, a.variables), *map(str, b.variables)}):
         if name not in a.variables or name not in b.variables:
             lines.append(f"{name}: only in the {'first' if name in a.variables else 'second'}")
@@ -360,8 +361,11 @@ def _dataset_difference(a: "xr.Dataset", b: "xr.Dataset") -> list[str]:
             x, y = xr.align(x.isel(bare), y.isel(bare, missing_dims="ignore"), join="inner")
             if x.shape != a[name].shape or y.shape != b[name].shape:
                 lines.append(f"{name}: compared on the {x.size} common entries")
+            common += [x.size] if name in a.data_vars else []
             gap = abs(x - y)
             if x.size and not x.equals(y):
                 lines.append(f"{name}: differs by at most {float(gap.max()):.3g}, "
                              f"on average {float(gap.mean()):.3g}")  # fmt: skip
-    return lines
+    if common and not any(common):
+        return Difference([*lines, "no cell in common: nothing was compared"], True)
+    return Difference(lines or ["no difference"], False)

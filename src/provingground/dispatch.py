@@ -271,10 +271,11 @@ class _Work:
         if self.failed:
             block, error = self.failed[0]
             program = self.job.groups[block.group].program
+            failed = sum(b.cells for b, _ in self.failed)
+            rest = ", all others are stored" if failed < self.total else ""
             raise RunError(
-                f"{sum(b.cells for b, _ in self.failed)} of {self.total} cells failed, all others "
-                f"are stored. The first: {program.simulator} with {dict(program.shape)}: "
-                f"{type(error).__name__}: {error}"
+                f"{failed} of {self.total} cells failed{rest}. The first: {program.simulator} with "
+                f"{dict(program.shape)}: {type(error).__name__}: {error}"
             ) from error
 
     # ---------------------------------------------------------------------- stopping

@@ -1,8 +1,11 @@
 """The two ways a request can end badly, the nearest valid name, and being asked to stop."""
 
-from collections.abc import Iterable
+import functools
+import os
+import traceback
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 LONGEST = 80  # letters of what was given that a message repeats
 
@@ -36,6 +39,39 @@ def shortened(given: Any) -> str:
     except ValueError:  # of a whole number with thousands of digits
         text = f"a {type(given).__name__}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 15]} ... {text[-10:]}"
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error comes from, for a message: the last place that is not in a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "site-packages" not in f.filename]
+    return f" ({ours[-1].filename}, line {ours[-1].lineno})" if ours else ""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def told_shortly(function: Callable[P, R]) -> Callable[P, R]:
+    """A function for users: what it says of wrong input does not end a page of our own calls.
+
+    `PROVING_TRACEBACK=1` shows them. An error of the user's own code keeps its traceback.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except InputError as error:
+            if os.environ.get("PROVING_TRACEBACK"):
+                raise
+            raise error.with_traceback(None) from None
+        except RunError as error:
+            if os.environ.get("PROVING_TRACEBACK"):
+                raise
+            raise error.with_traceback(None) from error.__cause__
+
+    return call
 
 
 class Terminated(KeyboardInterrupt):

@@ -7,8 +7,8 @@ import equinox as eqx
 import numpy as np
 import xarray as xr
 
-from provingground import plot
-from provingground.errors import InputError, shortened
+from provingground import plot, registry
+from provingground.errors import InputError, shortened, told_shortly
 from provingground.programs import probe_dims
 from provingground.study import Claim, Experiment, Prediction, Simulator, Study, pars
 
@@ -16,6 +16,7 @@ ONLY = "main"  # what the experiment is called
 LOG_FROM = 15.0  # the ratio of the largest to the smallest value from which an axis is logarithmic
 
 
+@told_shortly
 def new_study(
     name: str,
     config: type,
@@ -47,6 +48,8 @@ def new_study(
         title, cite: words for tables and reports.
         precision, host: as in `Simulator`.
     """
+    if name in registry.names():
+        raise InputError(f"there is a study '{name}' already; give yours another name")
     if not hasattr(config, "pars"):
         raise InputError(f"config = {shortened(config)} is not allowed: a class with @config")
     if not callable(simulate):

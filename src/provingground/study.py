@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool
 from scipy.special import stdtrit
 
 from provingground import reprs
-from provingground.errors import InputError, shortened, unknown
+from provingground.errors import InputError, RunError, place_of, shortened, unknown
 from provingground.reprs import shown
 
 LARGEST_WHOLE = 2**31 - 1  # what whole numbers of a program can hold
@@ -350,6 +350,12 @@ def judge(claim: Claim, ds: xr.Dataset, headline: bool = False) -> Verdict:
             estimate = claim.measure(ds)
         except (KeyError, ValueError, IndexError) as error:  # such as an axis that was left out
             note = f"could not be measured ({type(error).__name__}: {error}). {note}"
+        except Exception as error:
+            where = f"{ds.attrs['study']}/{ds.attrs['experiment']}"
+            raise RunError(
+                f"the claim {claim.name} of {where} cannot be measured: "
+                f"{type(error).__name__}: {error}{place_of(error)}"
+            ) from error
         if diverged:
             note = f"{diverged} of {cells} cells diverged. {note}"
     return Verdict(

@@ -513,3 +513,12 @@ def test_deeper_networks_do_not_see_the_answer():
     np.testing.assert_array_equal(tokens[-2, 20:], inputs[-1])  # but it sees its own first step
     matched = np.asarray(p.inputs).reshape(2, 4, 2)[:, :, 0]
     assert ((matched[:, :-1] == matched[:, -1:]).sum(axis=1) == 2).all()  # 0.4 of 3, rounded up
+
+
+def test_queries_go_through_all_inputs_of_all_tasks():
+    f = jnp.array([[[1, 2, 0], [2, 0, 1]], [[0, 2, 1], [1, 0, 2]]])  # two tasks of two steps
+    tests = suites.Tests(jnp.array([0.5]), f[None], jnp.eye(3)[f][None])
+    truth = inference.draw_batch(KEY, tests, 6, 4).truth[0]
+    wanted = {(z, int(g[0][z]), int(g[1][g[0][z]])) for g in np.asarray(f) for z in range(3)}
+    assert {tuple(map(int, row)) for row in truth} == wanted
+    assert len(wanted) == 6

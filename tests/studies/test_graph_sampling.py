@@ -681,3 +681,11 @@ def test_labels_depend_on_at_most_that_many_others(aggregations):
     near = graphs.distances(graph, np.arange(500), 2 * aggregations + 1) <= 2 * aggregations
     assert near.sum(axis=1).max() <= theory.dependent_labels(delta, aggregations)
     assert near.sum(axis=1).max() > 1 + delta
+
+
+def test_the_loss_is_half_the_mean_of_squared_distances():
+    f, y = np.array([[1.0, 2.0], [0.0, 5.0]]), np.array([[0.0, 0.0], [3.0, 1.0]])
+    by_hand = (1 / 2) * (1 / 2) * (1 + 4) + (1 / 2) * (1 / 2) * (9 + 16)
+    assert float(
+        squared_error(jnp.asarray(f), jnp.asarray(y), jnp.array([0.5, 0.5]))
+    ) == pytest.approx(by_hand)

@@ -454,3 +454,9 @@ def test_paper_claims_can_be_measured(tmp_path):
 def test_a_teacher_is_a_pytree():
     _, teacher = some_teacher()
     assert isinstance(jax.tree.map(lambda x: x, teacher), Teacher)
+
+
+def test_the_loss_is_half_the_squared_norm_averaged_over_the_batch():
+    y = jnp.arange(12.0).reshape(2, 3, 2)  # (M, N, D): three samples
+    by_hand = sum(float(jnp.sum((2 * y[:, n]) ** 2)) / 2 for n in range(3)) / 3
+    assert float(squared_loss(-y, y)) == pytest.approx(by_hand)

@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from provingground import __version__
-from provingground.errors import InputError, RunError, Terminated, stop
+from provingground.errors import InputError, RunError, Terminated, place_of, stop
 from provingground.terminal import flush, prepare, say, show_text
 
 
@@ -51,7 +51,9 @@ def _version(wanted: bool) -> None:
 def options(
     study_path: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a study of your own. Repeatable.", show_default=False),
+        typer.Option(
+            metavar="FOLDER", help="Folder of a study of your own. Repeatable.", show_default=False
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -117,9 +119,7 @@ def _tell_of(error: Exception) -> None:
     """Tells of an error that was not foreseen: what, and where."""
     if os.environ.get("PROVING_TRACEBACK"):
         say("".join(traceback.format_exception(error)))
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     say(
-        f"proving: {type(error).__name__}: {error}{place}. What was finished is stored; "
+        f"proving: {type(error).__name__}: {error}{place_of(error)}. What was finished is stored; "
         "PROVING_TRACEBACK=1 shows where it came from"
     )

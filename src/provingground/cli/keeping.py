@@ -13,7 +13,7 @@ from provingground.errors import InputError, RunError
 from provingground.terminal import say, show_text
 
 
-@app.command()
+@app.command(short_help="Check every file of the store.")
 def verify(
     studies: Annotated[
         list[str] | None, typer.Argument(metavar="[STUDY ...]", show_default=False)
@@ -59,7 +59,7 @@ def verify(
         raise typer.Exit(3)
 
 
-@app.command()
+@app.command(short_help="Make a store of version 0.1.0 one of this version.")
 def upgrade(store: StoreOption = None) -> None:
     """Make a store of version 0.1.0, every file of which is sound, one of this version."""
     from provingground import api, inspection
@@ -79,7 +79,7 @@ def upgrade(store: StoreOption = None) -> None:
         show_text(f"not used any more, and may be deleted by hand: {', '.join(old)}")
 
 
-@app.command()
+@app.command(short_help="Compare two results.")
 def diff(
     a: Annotated[
         Path,
@@ -100,7 +100,7 @@ def diff(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="Time the engine against PyTorch, side by side.")
 def bench(
     full: Annotated[
         bool,
@@ -155,7 +155,7 @@ def new(
     )
 
 
-@app.command()
+@app.command(short_help="Copy a study, with its tests, to change it.")
 def fork(
     study: Annotated[str, typer.Argument(help="The study to copy.")],
     name: Annotated[str, typer.Argument(help="Name of the copy, in letters, digits and _.")],

@@ -28,7 +28,7 @@ def list_studies() -> None:
     show_table("study", "paper", "experiments", rows=rows, words=("paper", "experiments"))
 
 
-@app.command()
+@app.command(short_help="Show a study, or an experiment with its forecast.")
 def show(
     target: Annotated[str, typer.Argument(metavar="STUDY[/EXPERIMENT]", show_default=False)],
     scale: ScaleOption = "quick",
@@ -145,7 +145,7 @@ def _labels(labels: Sequence[Any]) -> str:
     return ("; " if any("," in text for text in texts) else ", ").join(texts)
 
 
-@app.command()
+@app.command(short_help="Judge the conditions of the theorem at a setting.")
 def conditions(
     study: Annotated[str, typer.Argument(metavar="STUDY", show_default=False)],
     set_: SetOption = None,

@@ -138,6 +138,7 @@ def check(
             save,
             table(verdicts).encode() if table else record_text(record | {"provenance": told}),
         )
+        say(f"wrote {save}")
     if as_json:
         show_text(json.dumps(record))
     elif formats:

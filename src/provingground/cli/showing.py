@@ -37,17 +37,12 @@ def figure(
     outputs.check(out, (".png", ".svg", ".pdf"))
     with plot.style(style):
         job = job_of(*api.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False)
-        ds = api.stored(job)
-        if ds.attrs["missing"]:
-            raise RunError(
-                f"{ds.attrs['missing']} of {ds.attrs['cells']} cells are missing; "
-                f"run `proving run {target}` with the same options first"
-            )
-        outputs.write(out, plot.image(job.sweep.experiment.figure(ds), out.suffix))
+        drawn = api.drawn(job.sweep.experiment, api.stored(job))
+        outputs.write(out, plot.image(drawn, out.suffix))
     say(f"wrote {out}")
 
 
-@app.command()
+@app.command(short_help="Write all verdicts and figures as one HTML file.")
 def report(
     targets: Targets = None,
     scale: ScaleOption = "quick",
