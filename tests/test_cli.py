@@ -263,7 +263,7 @@ def test_verdicts_as_tables(proving, checked, tmp_path, option, ending, start):
     assert out.startswith(start)
     assert saved.read_text() == out
     assert out.count("mean excess risk") == 1
-    assert err == "1 experiment, 960 cells, 960 stored; nothing to run\n"
+    assert err == f"1 experiment, 960 cells, 960 stored; nothing to run\nwrote {saved}\n"
 
 
 def test_check_says_beforehand_what_it_will_take(proving, checked):
@@ -354,7 +354,8 @@ def test_diff_tells_what_changed(proving, checked, tmp_path):
                 "--out", path)  # fmt: skip
     assert proving("diff", a, a) == (0, "no difference\n", "")
     code, out, _ = proving("diff", a, b)
-    assert code == 0
+    assert code == 1
+    assert "no cell in common" in out
     assert "grid" in out
     assert "noise" in out
 

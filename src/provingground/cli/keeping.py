@@ -92,7 +92,8 @@ def diff(
 ) -> None:
     """Compare two results: verdicts that changed, numbers that moved, and a count of the rest.
 
-    Exit code 1 when a verdict changed or a claim of the first is missing from the second.
+    Exit code 1 when a verdict changed, a claim of the first is missing from the second, or two
+    Datasets have no cell in common.
     """
     found = compare.difference(a, b, every)
     show_text("\n".join(found.lines))
