@@ -5,11 +5,13 @@ import sys
 import types
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 import provingground as pg
@@ -18,6 +20,8 @@ from provingground.errors import InputError, RunError
 from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
 from provingground.studies.toy import STUDY as TOY
+from provingground.study import Simulator
+from provingground.train import iterate
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 TINY: dict[str, Any] = dict(
@@ -155,10 +159,54 @@ def test_a_replay_has_the_cell_its_whole_trajectory_and_its_weights(results):
     again = pg.replay(ds, samples=80, noise=1.0, seed=2)
     cell = ds.sel(samples=80, noise=1.0, seed=2)
     np.testing.assert_allclose(again.probes.test_loss, cell.test_loss, rtol=1e-4)
-    (loss,) = again.trajectory.values()
+    assert list(again.trajectory) == ["train_loss"]  # it alone has the values of the lone probe
+    loss = again.trajectory.train_loss
     np.testing.assert_array_equal(again.trajectory.step, np.arange(41))
     np.testing.assert_allclose(loss.sel(step=cell.step), cell.train_loss, rtol=1e-4)
     assert again.weights.shape == (10,)
+    for name in ("train_loss", "test_loss", "step"):
+        assert again.probes[name].attrs == ds[name].attrs
+    assert loss.attrs == ds.train_loss.attrs == {"long_name": "training loss", "symbol": "L"}
+    assert again.trajectory.step.attrs == ds.step.attrs
+
+
+class Doubled(eqx.Module):
+    """The loss twice over, by two names."""
+
+    first: Float[Array, "step"]
+    second: Float[Array, "step"]
+
+
+def doubled(cfg, key):
+    found = TOY.simulators["descent"].simulate(cfg, key)
+    return Doubled(found.train_loss, found.train_loss)
+
+
+def scaled(cfg, key):
+    found = TOY.simulators["descent"].simulate(cfg, key)
+    return dataclasses.replace(found, train_loss=2.0 * found.train_loss)
+
+
+def test_a_lone_probe_keeps_its_name_where_it_could_be_several_or_none(store):
+    two = Simulator(TOY.simulators["descent"].config, doubled, Doubled)
+    for own in (dataclasses.replace(TOY, simulators={"descent": two}), with_simulate(scaled)):
+        ds = pg.run(own, "risk", store=store, **SMALL)
+        again = pg.replay(ds, study=own, samples=80, noise=1.0, seed=2)
+        assert list(again.trajectory) == ["probe"]
+        assert again.trajectory.probe.attrs == {}
+
+
+def test_a_training_without_a_probe_has_no_trajectory(store):
+    def blind(cfg, key):
+        found = TOY.simulators["descent"].simulate(cfg, key)
+        last = iterate(lambda w, t: w / 2, jnp.ones(3), steps=4).last
+        return dataclasses.replace(found, test_loss=found.test_loss + last.sum())
+
+    own = with_simulate(blind)
+    ds = pg.run(own, "risk", store=store, **SMALL)
+    again = pg.replay(ds, study=own, samples=80, noise=1.0, seed=2)
+    assert list(again.trajectory) == []
+    assert again.weights.shape == (3,)
 
 
 def test_a_replay_ends_where_the_training_stopped(store):
@@ -171,6 +219,8 @@ def test_a_replay_ends_where_the_training_stopped(store):
         end = again.trajectory[name].isel(step=-1)
         np.testing.assert_allclose(end, cell[name].isel(step=-1), rtol=1e-9)
     assert (again.trajectory.train_loss[:-1] > 0.1).all()
+    for name in ("train_loss", "value_noise", "step"):
+        assert again.trajectory[name].attrs == ds[name].attrs
     assert again.weights.coefficients.query.shape == (14, 8)
     assert again.probes.test_loss.dtype == np.float64
     np.testing.assert_allclose(again.probes.test_loss, cell.test_loss, rtol=1e-9)

@@ -211,6 +211,29 @@ def test_paper_gets_everything() -> None:
     assert "prefers-color-scheme: dark" in css
 
 
+def blocks(css: str) -> dict[str, str]:
+    """The rules of a style sheet, those outside of any @media first, by what they are for."""
+    found = {"": re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", css)}
+    for media, rules in re.findall(r"@media ([^{]*?) *\{((?:[^{}]*\{[^{}]*\})*)[^{}]*\}", css):
+        found[media] = rules
+    return found
+
+
+def test_intervals_stay_on_one_line_on_a_screen(page: str) -> None:
+    assert '<span class="number">1.00 [0.90, 1.10]</span>' in page
+    assert '<td class="number" data-label="measured ">1.00 [0.90, 1.10]</td>' in page
+    sheet = blocks((Path(render.__file__).parent / "templates" / "report.css").read_text())
+    assert re.search(r"^\.number \{[^}]*white-space: nowrap", sheet[""], re.MULTILINE)
+    on_screen = [rules for media, rules in sheet.items() if media != "print"]
+    assert not any(re.search(r"number[^{]*\{[^}]*white-space: normal", r) for r in on_screen)
+
+
+def test_figures_that_scroll_on_a_narrow_screen_say_so() -> None:
+    sheet = blocks((Path(render.__file__).parent / "templates" / "report.css").read_text())
+    (rules,) = [rules for rules in sheet.values() if ".picture { overflow-x: auto" in rules]
+    assert re.search(r"\.picture::before \{[^}]*content: [^;]*scrolls sideways", rules)
+
+
 def test_links_lead_to_anchors(page: str) -> None:
     parts = Structure(page)
     assert len(parts.ids) == len(set(parts.ids))

@@ -199,6 +199,19 @@ def test_one_seed_has_no_band_and_says_so() -> None:
     assert plot.check_layout(fig) == []
 
 
+def test_the_footer_names_only_what_is_drawn() -> None:
+    fig, (ax, beside) = plot.figure(1, 2)
+    plot.curve(ax, loss().isel(samples=0, seed=0).drop_vars("seed"), "snr", log="xy")
+    plot.curve(ax, [(1.0, np.nan, np.nan)] * 4, loss().samples, line=False)
+    plot.heatmap(beside, loss().isel(seed=0).drop_vars("seed"), "samples", "snr")
+    assert fig.get_supxlabel() == ""
+    plot.curve(ax, [(1.0, 0.5, np.inf)] * 4, loss().samples, line=False)
+    assert fig.get_supxlabel() == "bars: 95% interval"
+    fig, (ax,) = plot.figure(seeds=5)
+    plot.heatmap(ax, loss().mean("seed", keep_attrs=True), "samples", "snr")
+    assert fig.get_supxlabel() == "5 seeds; map: mean"
+
+
 def test_log_steps_from_zero() -> None:
     fig, (ax,) = plot.figure()
     plot.curve(ax, measured(step=[0, 1, 10, 100, 1000, 10000]), "step", log="x")
@@ -347,20 +360,24 @@ def test_phase_diagram_has_sides_boundary_and_theory() -> None:
     assert plot.check_layout(fig) == []
 
 
+@pytest.mark.parametrize("how", ["log", "linear", "list"])
 @pytest.mark.parametrize("log", ["", "y", "xy"])
-def test_regions_of_a_phase_diagram_meet_at_the_measured_boundary(log: str) -> None:
-    """Column by column, the colour changes where the threshold of that column lies."""
+def test_regions_of_a_phase_diagram_meet_at_the_measured_boundary(log: str, how: str) -> None:
+    """Column by column, the colour changes where the threshold of that column lies, whatever the
+    axis; a coarse grid, whose lowest cell on a linear axis reaches below 0."""
     fig, (ax,) = plot.figure()
-    da = loss(noise=0.0)
-    found = stats.phase_boundary(da, "snr", "samples", 0.1, log="y" in log).points
-    plot.phase_diagram(ax, da, "samples", "snr", cut=0.1, log=log, boundary=found)
+    da = measured(samples=[2, 4, 8, 16], snr=[1, 4, 16], noise=0.0)
+    found = stats.phase_boundary(da, "snr", "samples", 0.09, log=how != "linear").points
+    as_list = (found.samples, np.stack([found.value, found.low, found.high], axis=1).tolist())
+    boundary: Any = as_list if how == "list" else found
+    plot.phase_diagram(ax, da, "samples", "snr", cut=0.09, log=log, boundary=boundary)
     fig.draw_without_rendering()
     mesh = mesh_of(ax)
     values = np.ma.getdata(mesh.get_array())
     borders = np.asarray(mesh.get_coordinates())[:, 0, 1]
     assert np.isfinite(found.value).sum() == 2
     for column, place in zip(values.T, found.value.values, strict=True):
-        above = column >= 0.1
+        above = column >= 0.09
         changes = np.flatnonzero(above[1:] != above[:-1]) + 1
         assert len(changes) == np.isfinite(place)
         if not len(changes):
@@ -368,6 +385,13 @@ def test_regions_of_a_phase_diagram_meet_at_the_measured_boundary(log: str) -> N
         change = changes[0]
         height = borders[change + 1] - borders[change - 1]
         assert abs(borders[change] - place) <= height
+
+
+@pytest.mark.parametrize("snr", [[0.0, 1.0, 4.0], ["low", "middle", "high"]])
+def test_a_phase_diagram_without_logarithms_is_linear(snr: list[Any]) -> None:
+    _, (ax,) = plot.figure()
+    plot.phase_diagram(ax, measured(samples=[2, 4], snr=snr), "samples", "snr", cut=0.1)
+    assert np.isfinite(np.ma.getdata(mesh_of(ax).get_array())).all()
 
 
 def test_a_phase_diagram_with_cells_that_were_not_run_keeps_its_cells() -> None:

@@ -7,11 +7,13 @@ import sys
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 import provingground as pg
-from provingground import plot, registry, reprs
+from provingground import plot, registry, reprs, stats
 from provingground.studies import SKELETON, STUDIES
 from provingground.study import (
     Claim,
@@ -85,7 +87,7 @@ def test_verdicts_are_a_list_and_a_table():
     assert isinstance(found, list)
     assert found[1].claim == "rises"
     assert repr(found) == (
-        "3 claims: 2 holds, 1 fails, 1 surprise\n"
+        "3 claims: 2 hold, 1 surprise\n"
         "  claim  measured              bound         verdict\n"
         "own/first:\n"
         "  falls  1.04 [0.9419, 1.137]  0.75 to 1.25  holds\n"
@@ -97,7 +99,11 @@ def test_verdicts_are_a_list_and_a_table():
     for word in ("falls", "1.04 [0.9419, 1.137]", "0.75 to 1.25", "it falls", "own/second", "✗"):
         assert word in words
     assert " fails, SURPRISE" in words
-    assert repr(Verdicts()) == "0 claims"
+    assert repr(Verdicts()) == "no claims"
+    foreseen = verdict(decided="fails", expected="fails")
+    assert repr(Verdicts([verdict()])).startswith("1 claim: 1 holds\n")
+    assert repr(Verdicts([verdict()] * 6)).startswith("6 claims: 6 hold\n")
+    assert page(Verdicts([foreseen] * 2)).words[0] == "2 claims: 2 fail as expected"
     assert "table" not in page(Verdicts()).tags
 
 
@@ -118,6 +124,53 @@ def test_an_estimate_is_short():
     assert repr(estimate) == str(estimate) == "1.043 [0.9419, 1.137]"
     assert "1.043 [0.9419, 1.137]" in page(estimate).words
     assert estimate == (1.04321, 0.94191, 1.13722)
+
+
+def test_a_law_is_its_formula_and_its_constants():
+    y = xr.DataArray([[3.0, 12, 48]] * 3, [("seed", [0, 1, 2]), ("dim", [1, 2, 4])])
+    assert repr(stats.power_law(y, "dim")) == (
+        "power law y = C x^s, fitted for x from 1 to 4\n  s  2 [2, 2]\n  C  3 [3, 3]"
+    )
+    linear = stats.linear_law(y, "dim", window=(1, 2))
+    assert repr(linear).startswith(
+        "linear law y = C + s x, fitted for x from 1 to 2\n  s  9 [9, 9]"
+    )
+    assert "-6 [-6, -6]" in page(linear).words
+    assert linear.slope.value == linear[0].value == pytest.approx(9)
+
+
+def test_a_boundary_is_a_law_and_its_thresholds():
+    n, snr = xr.DataArray([1.0, 10, 100], dims="n"), xr.DataArray([0.5, 1, 2, 4], dims="snr")
+    error = (1 - 0.1 * snr * np.log10(n)).expand_dims(seed=3).assign_coords(n=n, snr=snr)
+    found = stats.phase_boundary(error, along="n", of="snr", level=0.8, window=(0.5, math.inf))
+    text, words = repr(found), page(found).words
+    assert text.startswith("boundary n = C snr^s, fitted for snr from 0.5 to inf\n  s  -")
+    assert "\n4 thresholds, 1 left out of the fit\n  snr  n\n  0.5  nan [nan, nan]\n" in text
+    assert text.endswith("  2    10 [10, 10]\n  4    3.162 [3.162, 3.162]")
+    assert {"snr", "n", "10 [10, 10]"} <= set(words)
+    many = found._replace(points=found.points.isel(snr=[2] * 40))
+    assert len(repr(many).splitlines()) == 10
+
+
+def test_a_replay_is_a_list_of_what_it_holds(shared_store):
+    ds = pg.run("toy/risk", seeds=3, samples=[20], noise=[1.0], steps=40, store=shared_store)
+    again = pg.replay(ds, seed=1)
+    assert repr(again) == (
+        "one cell again\n"
+        "              size      is\n"
+        "probes:\n"
+        "  train_loss  step 41   training loss\n"
+        "  test_loss   a number  excess risk\n"
+        "trajectory:\n"
+        "  train_loss  step 41   training loss\n"
+        "weights:\n"
+        "  array       10"
+    )
+    assert {"probes", "trajectory", "weights", "step 41", "excess risk"} <= set(page(again).words)
+    bare = again._replace(trajectory=xr.Dataset(), weights={"w": again.weights, "b": 1.0})
+    assert repr(bare).endswith(
+        "trajectory:\n  (none)\nweights:\n  b           a number\n  w           10"
+    )
 
 
 def test_a_check_gives_verdicts(shared_store):

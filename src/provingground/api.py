@@ -23,7 +23,7 @@ from provingground.progress import Progress, reporting
 from provingground.refine import stages
 from provingground.registry import studies, study
 from provingground.reprs import shown
-from provingground.results import dataset
+from provingground.results import dataset, describe_probes
 from provingground.store import Store
 from provingground.study import (
     LARGEST_WHOLE,
@@ -39,6 +39,7 @@ from provingground.study import (
 )
 from provingground.terminal import say
 from provingground.train import taped
+from provingground.words import leaves
 
 LEAST_SEEDS = 3
 ROUNDS = 3  # of filling what was damaged while a run went on
@@ -511,8 +512,14 @@ def _origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
 # ------------------------------------------------------------------------------ replay
 
 
+@shown(reprs.replay)
 class Replay(NamedTuple):
-    """One cell again: its probes, the whole trajectory of each training, and its weights."""
+    """One cell again: its probes, the trajectory of its last training, and the weights at its end.
+
+    `probes` is what the study's simulator returns, with every step where it records some.
+    `trajectory` is what the `probe=` of the last `iterate` or `descend` measured at each step, up
+    to the one at which it stopped; without a `probe=` it is empty.
+    """
 
     probes: xr.Dataset
     trajectory: xr.Dataset
@@ -535,6 +542,9 @@ def replay(
     The cell is told by its place on each axis, by name or (as a dict) in `settings`. `study` is
     needed for a study of your own that is not listed, and `probes` and `parts` if it was run with
     any.
+
+    The variables of the trajectory have the names that the training's `probe=` gives them in a
+    dict. A lone array has the name of the only probe of the study with its values, else "probe".
 
     Example:
         `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
@@ -569,6 +579,7 @@ def replay(
         found = single(owner, point, seed)
         dims = probe_dims(simulator.probes)
         alone = xr.Dataset({n: (dims[n], v) for n, v in found.items()})
+        alone = describe_probes(alone, simulator.probes)
         return Replay(probes=alone, trajectory=xr.Dataset(), weights=None)
 
     def again(key: Any) -> Any:
@@ -580,9 +591,11 @@ def replay(
     with running("", point.program.precision):
         found, tape = jax.jit(again)(key)
     trace = tape[-1] if tape else None
+    whole = {n: (d, np.asarray(getattr(found, n))) for n, d in probe_dims(simulator.probes).items()}
+    trajectory = xr.Dataset() if trace is None else _trajectory(trace, whole)
     return Replay(
-        probes=_as_dataset(found, probe_dims(simulator.probes)),
-        trajectory=xr.Dataset() if trace is None else _trajectory(trace),
+        probes=describe_probes(xr.Dataset(whole), simulator.probes),
+        trajectory=describe_probes(trajectory, simulator.probes),
         weights=None if trace is None else trace.last,
     )
 
@@ -596,21 +609,25 @@ def _nearest(name: str, labels: Sequence[Any], wanted: Any) -> Any:
     raise InputError(f"{name} = {shortened(wanted)} is not on the axis: {labels}")
 
 
-def _as_dataset(probes: Any, dims: Mapping[str, tuple[str, ...]]) -> xr.Dataset:
-    return xr.Dataset({n: (d, np.asarray(getattr(probes, n))) for n, d in dims.items()})
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
 
 
-def _trajectory(trace: Any) -> xr.Dataset:
-    """Every probe at every step, up to the step at which the training stopped."""
+def _trajectory(trace: Any, probes: Mapping[str, tuple[Any, np.ndarray]]) -> xr.Dataset:
+    """Every probe at every step, up to the step at which the training stopped.
+
+    A lone array has the name of the only one of the `probes` with its values, else "probe".
+    """
+    probes = {name: probe for name, probe in probes.items() if name != "step"}  # the coordinate
     until = int(trace.stopped_at) + 1
-    leaves = {
-        "/".join(str(getattr(k, "key", getattr(k, "name", k))) for k in path) or "probe": leaf
-        for path, leaf in jax.tree_util.tree_leaves_with_path(trace.probes)
-    }
+    found = {name: np.asarray(leaf) for name, leaf in leaves(trace.probes, "").items()}
+    if "" in found:
+        same = [name for name, (_, values) in probes.items() if _same(values, found[""])]
+        found = {same[0] if len(same) == 1 else "probe": found[""]}
     return xr.Dataset(
         {
-            n: (("step", *(f"{n}_{i}" for i in range(1, np.ndim(v)))), np.asarray(v)[:until])
-            for n, v in leaves.items()
+            n: (("step", *(f"{n}_{i}" for i in range(1, v.ndim))), v[:until])
+            for n, v in found.items()
         },
         coords={"step": np.asarray(trace.step)[:until]},
     )

@@ -5,16 +5,19 @@ nothing from elsewhere, and takes its colours from the notebook's theme.
 """
 
 import html as _html
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from provingground.atlas.records import counts
 from provingground.compare import bound
 from provingground.terminal import plain
-from provingground.words import cost, count, number
+from provingground.words import cost, count, leaves, number
 
 if TYPE_CHECKING:
-    from provingground.api import Overview
+    import xarray as xr
+
+    from provingground.api import Overview, Replay
+    from provingground.stats import Boundary, Law
     from provingground.study import Condition, Estimate, Experiment, Prediction, Study, Verdict
 
 T = TypeVar("T")
@@ -178,12 +181,7 @@ def verdict(v: "Verdict") -> Page:
 
 
 def verdicts(found: "Sequence[Verdict]") -> Page:
-    counts = Counter(v.verdict for v in found)
-    told = [f"{counts[word]} {word}" for word in ("holds", "fails", "unknown") if counts[word]]
-    surprises = sum(v.surprise for v in found)
-    told += [count(surprises, "surprise")] if surprises else []
-    title = ": ".join(filter(None, (count(len(found), "claim"), ", ".join(told))))
-    return [title, _judged(found)]
+    return [counts(found), _judged(found)]
 
 
 def _judged(found: "Sequence[Verdict]", group: str = "") -> Table:
@@ -202,6 +200,68 @@ def _says(v: "Verdict") -> str:
     if v.verdict == "unknown" and (need := v.seeds_needed) and need > v.seeds:
         parts.append(f"About {need} seeds would decide it")
     return ". ".join(part.rstrip(". ") for part in parts if part)
+
+
+# --------------------------------------------------------------------------- fits
+
+
+def law(fit: "Law") -> Page:
+    curve = "C x^s" if fit.kind == "power" else "C + s x"
+    return [f"{fit.kind} law y = {curve}, fitted for x from {_ends(fit.window)}", _constants(fit)]
+
+
+def _ends(window: tuple[float, float]) -> str:
+    return " to ".join(number(float(end), 4) for end in window)
+
+
+def _constants(fit: "Law") -> Table:
+    return Table(("", ""), [("s", str(fit.slope)), ("C", str(fit.constant))])
+
+
+def boundary(found: "Boundary") -> Page:
+    from provingground.study import Estimate  # which shows itself by a page of this module
+
+    of, along = str(found.points.value.dims[0]), found.points.attrs.get("along", "threshold")
+    columns = (found.points[name].to_numpy().tolist() for name in (of, "value", "low", "high"))
+    rows = [(number(z, 4), str(Estimate(*at))) for z, *at in zip(*columns, strict=True)]
+    if len(rows) > MOST_VALUES:
+        rows = [*rows[:3], ("...", ""), rows[-1]]
+    law, left = found.law, found.left_out
+    return [
+        f"boundary {along} = C {of}^s, fitted for {of} from {_ends(law.window)}",
+        _constants(law),
+        f"{count(found.points.sizes[of], 'threshold')}, {left} left out of the fit",
+        Table((of, along), rows),
+    ]
+
+
+# --------------------------------------------------------------------------- one cell
+
+
+def replay(again: "Replay") -> Page:
+    parts = {
+        "probes": _variables(again.probes),
+        "trajectory": _variables(again.trajectory),
+        "weights": [
+            (name, _size(leaf), "") for name, leaf in leaves(again.weights, "array").items()
+        ],
+    }
+    rows = []
+    for part, listed in parts.items():
+        rows += [part, *(listed or [("(none)", "", "")])]
+    return ["one cell again", Table(("", "size", "is"), rows)]
+
+
+def _variables(ds: "xr.Dataset") -> list[Sequence[str]]:
+    told = []
+    for name, da in ds.data_vars.items():
+        size = ", ".join(f"{dim} {n}" for dim, n in da.sizes.items())
+        told.append((str(name), size or "a number", da.attrs.get("long_name", "")))
+    return told
+
+
+def _size(leaf: Any) -> str:
+    return " x ".join(map(str, getattr(leaf, "shape", ()))) or "a number"
 
 
 # --------------------------------------------------------------------------- theory

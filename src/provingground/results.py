@@ -136,12 +136,17 @@ def _describe(ds: xr.Dataset, job: Job) -> None:
         if par.name in ds.coords:
             ds[par.name].attrs = {"long_name": par.says, "symbol": par.symbol}
     for name in {g.program.simulator for g in job.groups}:
-        simulator = job.study.simulators[name]
-        for field in simulator.probes.__dataclass_fields__.values():
-            if field.name in ds.variables and "says" in field.metadata:
-                about = field.metadata
-                ds[field.name].attrs = {"long_name": about["says"], "symbol": about["symbol"]}
+        describe_probes(ds, job.study.simulators[name].probes)
     ds["seed"].attrs = {"long_name": "seed", "symbol": ""}
+
+
+def describe_probes(ds: xr.Dataset, probes: type) -> xr.Dataset:
+    """Labels the variables that have the name of a probe by its description."""
+    for field in probes.__dataclass_fields__.values():  # pyright: ignore[reportAttributeAccessIssue]
+        if field.name in ds.variables and "says" in field.metadata:
+            about = field.metadata
+            ds[field.name].attrs = {"long_name": about["says"], "symbol": about["symbol"]}
+    return ds
 
 
 def _provenance(about: list[dict[str, Any]]) -> dict[str, Any]:

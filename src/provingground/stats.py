@@ -16,7 +16,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import bdtr, logit, ndtri, stdtrit
 
+from provingground import reprs
 from provingground.errors import InputError, unknown
+from provingground.reprs import shown
 from provingground.study import Estimate
 
 LEVEL = 0.95
@@ -284,6 +286,7 @@ def worst(estimates: Iterable[Estimate], toward: Literal["high", "low"] = "high"
 # --------------------------------------------------------------------------- laws
 
 
+@shown(reprs.law)
 class Law(NamedTuple):
     """A fitted curve: constant * x**slope (kind "power") or constant + slope * x ("linear").
 
@@ -366,10 +369,12 @@ def threshold(
     return _estimate(_crossings(y, along, level, method, log), log=log)
 
 
+@shown(reprs.boundary)
 class Boundary(NamedTuple):
     """Thresholds along one axis as a power law of another.
 
-    `points` holds value, low and high of each threshold; `left_out` counts those (inside the
+    `points` holds value, low and high of each threshold, and as attributes what they were found
+    `along`, and whether by "log" or "linear" `interpolation`; `left_out` counts those (inside the
     law's window) without an interval: with all seeds, or without one of them, their curve does
     not cross the level inside the axis. The law is fitted to the others.
     """
@@ -406,7 +411,8 @@ def phase_boundary(
     y, z = _along(y, of, positive=True)
     crossings = _crossings(y, along, level, method, log, of)
     ends = zip(("value", "low", "high"), _interval(crossings, log=log), strict=True)
-    points = xr.Dataset({name: (of, end) for name, end in ends}, {of: y[of]})
+    about = {"along": along, "interpolation": "log" if log else "linear"}
+    points = xr.Dataset({name: (of, end) for name, end in ends}, {of: y[of]}, about)
     inside, window = _inside(z, window)
     fitted = inside & np.isfinite(crossings).all(axis=0)
     law = Law(UNDECIDED, UNDECIDED, window)

@@ -53,6 +53,20 @@ def _letter(name: str, marks: dict[str, str]) -> str:
         return name
 
 
+def leaves(tree: Any, lone: str) -> dict[str, Any]:
+    """The arrays of a pytree by name; one that is the whole of it has the name `lone`.
+
+    >>> leaves({"a": 1, "b": [2, 3]}, ""), leaves(4, "probe")
+    ({'a': 1, 'b/[0]': 2, 'b/[1]': 3}, {'probe': 4})
+    """
+    from jax.tree_util import tree_leaves_with_path  # slow to import, and words are needed early
+
+    return {
+        "/".join(str(getattr(k, "key", getattr(k, "name", k))) for k in path) or lone: leaf
+        for path, leaf in tree_leaves_with_path(tree)
+    }
+
+
 def cost(forecast: "Forecast", refined: bool = False) -> str:
     """How many cells are stored, what is left to run, and how long that takes, as far as is known.
 

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from provingground import __version__
 from provingground.errors import InputError
+from provingground.words import count
 
 if TYPE_CHECKING:
     from provingground.study import Verdict
 
 Outcome = Literal["holds", "fails as expected", "unknown", "surprise"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
+    "holds": ("holds", "hold"),
+    "fails as expected": ("fails as expected", "fail as expected"),
+    "unknown": ("unknown", "unknown"),
+    "surprise": ("surprise", "surprises"),
+}
 RESULTS = Path("docs/results")  # the tracked records: what a study's claims came to at paper scale
 START, END = "<!-- results -->", "<!-- /results -->"
 
@@ -37,8 +44,15 @@ def outcome(verdict: str, expected: str) -> Outcome:
 
 def tally(outcomes: Iterable[Outcome]) -> dict[Outcome, int]:
     """How often each outcome occurs, in the order of `OUTCOMES`, zeros included."""
-    counts = Counter(outcomes)
-    return {each: counts[each] for each in OUTCOMES}
+    found = Counter(outcomes)
+    return {each: found[each] for each in OUTCOMES}
+
+
+def counts(verdicts: Sequence["Verdict"]) -> str:
+    """The outcomes of some claims: "4 claims: 3 hold, 1 unknown"."""
+    found = tally(outcome(v.verdict, v.expected) for v in verdicts)
+    words = [f"{n} {WORDS[which][n > 1]}" for which, n in found.items() if n]
+    return f"{count(len(verdicts), 'claim')}: {', '.join(words)}" if words else "no claims"
 
 
 def verdict_record(
@@ -92,8 +106,8 @@ def badge_table(
     head = ["study", "title", "claims", "hold", "fail as expected", "unknown", "surprises", "scale"]
     rows = [head, ["---", "---", *["--:"] * 5, "---"]]
     for (study, scale), found in outcomes.items():
-        counts = (len(found), *tally(found).values())
-        rows.append([f"`{study}`", (titles or {}).get(study, ""), *map(str, counts), scale])
+        numbers = (len(found), *tally(found).values())
+        rows.append([f"`{study}`", (titles or {}).get(study, ""), *map(str, numbers), scale])
     if not titles:
         rows = [row[:1] + row[2:] for row in rows]
     return "".join(f"| {' | '.join(_cell(text) for text in row)} |\n" for row in rows)

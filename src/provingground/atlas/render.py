@@ -16,18 +16,10 @@ from PIL import Image
 
 from provingground import __version__, plot
 from provingground.atlas.latex import plain, typeset
-from provingground.atlas.records import Outcome, outcome, tally
+from provingground.atlas.records import counts, outcome
 from provingground.study import Estimate, Experiment, Study, Verdict
 
 PIXELS_PER_INCH = 115  # on the page: figures' 8.5 pt become about as large as the text
-WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
-    "holds": ("holds", "hold"),
-    "fails as expected": ("fails as expected", "fail as expected"),
-    "unknown": ("unknown", "unknown"),
-    "surprise": ("surprise", "surprises"),
-}
-
-
 WHERE_FROM = {"seconds": "seconds of computing", "date": "computed on", "says": "experiment says"}
 
 
@@ -152,14 +144,6 @@ def advice(verdict: Verdict) -> str:
     if needed := verdict.seeds_needed:
         return f"About {needed} seeds would decide it (now {verdict.seeds})."
     return "More seeds alone would not decide it."
-
-
-def counts(verdicts: Sequence[Verdict]) -> str:
-    """The outcomes of some claims: "4 claims: 3 hold, 1 unknown"."""
-    found = tally(outcome(v.verdict, v.expected) for v in verdicts)
-    words = [f"{n} {WORDS[which][n > 1]}" for which, n in found.items() if n]
-    total = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
-    return f"{total}: {', '.join(words)}" if words else "no claims"
 
 
 def duration(seconds: float) -> str:

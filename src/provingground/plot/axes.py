@@ -54,6 +54,12 @@ def coords_of(da: xr.DataArray, *names: str) -> list[xr.DataArray]:
     return found
 
 
+def averaged(ax: Axes, da: xr.DataArray) -> bool:
+    """Whether what is drawn is a mean over seeds: of its own, or of those the figure knows of."""
+    fig = ax.get_figure(root=True)
+    return "seed" in da.dims or (isinstance(fig, Sheet) and bool(fig.seeds))
+
+
 def tidy(ax: Axes, data: Any = None, *marks: str) -> None:
     """Tells the footer the seeds of `data`, and what marks mean; renews the legend."""
     fig = ax.get_figure(root=True)

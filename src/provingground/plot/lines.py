@@ -71,7 +71,12 @@ def curve(
             edge: dict[str, Any] = dict(transform=ax.get_xaxis_transform(), clip_on=False)
             ax.plot(at[bad], np.ones(bad.sum()), "x", color=color, zorder=5, **edge)
             ax.plot([], [], "x", color=GREY, label="diverged")
-    tidy(ax, y, f"{'band' if line else 'bars'}: 95% interval")
+    low, high = np.isfinite(table["low"]), np.isfinite(table["high"])
+    if line:
+        marks = ["band: 95% interval"] if (low & high).any() else []
+    else:
+        marks = ["bars: 95% interval"] if (low | high).any() else []
+    tidy(ax, y, *marks)
     return xs, table["mean"].values
 
 

@@ -1,7 +1,7 @@
 """Maps: heat maps, phase diagrams, attention."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ from matplotlib.collections import PatchCollection, QuadMesh
 from matplotlib.colors import BoundaryNorm, CenteredNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.patches import Rectangle
 
-from provingground.plot.axes import coords_of, locate, tidy
+from provingground.plot.axes import averaged, coords_of, locate, tidy
 from provingground.plot.lines import curve, theory_curve
 from provingground.plot.looks import ABOVE, BELOW, DIVERGING, SEQUENTIAL, look_of, styled
 from provingground.plot.ticks import LogLabels, LogTicks
@@ -26,12 +26,12 @@ def _map(
     y: str,
     log: str,
     theory: Theory | None,
-    fine: bool = False,
+    fine: Literal["", "linear", "log"] = "",
     **look: Any,
 ) -> QuadMesh:
     """The mean over seeds as cells, hatched where a seed diverged, and the theory's curves.
 
-    With `fine`, columns are interpolated along y.
+    With `fine`, columns are interpolated along y, or along its logarithm.
     """
     table, places, borders = summary(z), [], []
     for which, coord in zip("xy", coords_of(z, x, y), strict=True):
@@ -45,10 +45,11 @@ def _map(
         positive = mean[mean > 0].compressed()
         mean = np.ma.maximum(mean, positive.min(initial=1.0 if positive.size == 0 else np.inf))
         look["norm"] = look["norm"] if positive.size else Normalize()
-    rows, shown, mark = b, mean, "map: mean"
+    rows, shown, marks = b, mean, ["mean"] * averaged(ax, z)
     if fine and not mean.mask.any():
-        rows, shown = refined(places[1], b, mean, ax.get_yscale() == "log")
-        mark = "map: mean, interpolated along y"
+        scales: dict[str, bool] = dict(spaced=ax.get_yscale() == "log", log=fine == "log")
+        rows, shown = refined(places[1], b[[0, -1]], mean, **scales)
+        marks.append("interpolated along y")
     mesh = ax.pcolormesh(a, rows, shown, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
@@ -65,8 +66,13 @@ def _map(
     for name, line in (theory or {}).items():
         u, v = line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)
         theory_curve(ax, u, v, name)
-    tidy(ax, z, mark)
+    tidy(ax, z, *_mark(marks))
     return mesh
+
+
+def _mark(words: Sequence[str]) -> list[str]:
+    """What the footer says of a map."""
+    return [f"map: {', '.join(words)}"] if words else []
 
 
 def _colour_bar(ax: Axes, what: Any, da: xr.DataArray) -> None:
@@ -119,13 +125,18 @@ def phase_diagram(
     """Where the mean over seeds lies below and above `cut`, interpolated along y.
 
     `boundary` holds estimates of the place of the transition along y at values of x: a Dataset
-    of value, low and high, or the coordinate and a list.
+    of value, low and high, or the coordinate and a list. Colours are interpolated as the points of
+    `stats.phase_boundary` were. Other points do not say how: then along the logarithm of y, the
+    default there, if y is above 0.
     """
     norm = BoundaryNorm([-np.inf, cut, np.inf], 2)
     name = f"${s}" if (s := z.attrs.get("symbol")) else f"{label(z)} $"
     for colour, sign in ((BELOW, "<"), (ABOVE, r"\geq")):
         ax.fill_between([], [], color=colour, label=f"{name} {sign} {latex_number(cut)}$")
-    _map(ax, z, x, y, log, theory, fine=True, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
+    above_zero = z[y].dtype.kind in "iuf" and bool((z[y] > 0).all())
+    how = boundary.attrs.get("interpolation") if isinstance(boundary, xr.Dataset) else None
+    fine = "log" if above_zero and how != "linear" else "linear"
+    _map(ax, z, x, y, log, theory, fine=fine, norm=norm, cmap=ListedColormap([BELOW, ABOVE]))
     if boundary is not None:
         low, high = ax.get_ylim()
         at = boundary if isinstance(boundary, xr.Dataset) else as_points(boundary[1], boundary[0])
@@ -151,4 +162,4 @@ def attention_map(
         look: dict[str, Any] = dict(fontsize=6.5, color="white" if v < 0.6 else "black")
         ax.text(j, i, f"{v:.2f}", ha="center", va="center", **look)
     _colour_bar(ax, image, p)
-    tidy(ax, p, "map: mean")
+    tidy(ax, p, *_mark(["mean"] * averaged(ax, p)))

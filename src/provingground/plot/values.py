@@ -56,12 +56,24 @@ def as_points(y: Data, x: Where) -> xr.Dataset:
 
 
 def refined(
-    centres: np.ndarray, borders: np.ndarray, rows: np.ndarray, log: bool, count: int = 240
+    centres: np.ndarray,
+    ends: np.ndarray,
+    rows: np.ndarray,
+    *,
+    spaced: bool,
+    log: bool,
+    count: int = 240,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a map interpolated linearly between their centres: the borders of thin rows, and
-    their values. A level is then crossed where `stats.threshold` says."""
-    u, ends = (np.log(v) if log else np.asarray(v, float) for v in (centres, borders[[0, -1]]))
-    fine = np.linspace(ends[0], ends[1], count + 1)
-    middle = (fine[1:] + fine[:-1]) / 2
-    values = np.stack([np.interp(middle, u, column) for column in np.asarray(rows).T], axis=1)
-    return (np.exp(fine) if log else fine), values
+    """Rows of a map interpolated between their centres: the borders of thin rows between two
+    `ends`, and their values.
+
+    The borders are `spaced` evenly in the logarithm on a log axis. Interpolation is linear in the
+    place or, whatever the axis, in its logarithm (`log`), as it is in `stats.threshold`.
+    """
+    low, high = map(float, ends)
+    borders = (np.geomspace if spaced else np.linspace)(low, high, count + 1)
+    a, b = borders[:-1], borders[1:]
+    middle = np.clip((a * b) ** 0.5 if spaced else (a + b) / 2, centres[0], centres[-1])
+    at, u = (np.log(v) if log else v for v in (middle, centres))
+    values = np.stack([np.interp(at, u, column) for column in np.asarray(rows).T], axis=1)
+    return borders, values

@@ -76,7 +76,6 @@ def draw_maps(ds: xr.Dataset):
 
 def draw_phases(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Benign and harmful overfitting", width=4.2)
-    points = boundary(ds).points
     plot.phase_diagram(
         ax,
         ds.test_loss,
@@ -87,7 +86,7 @@ def draw_phases(ds: xr.Dataset):
             r"paper: $N\,\mathrm{SNR}^2 = 1000$": theory.printed_boundary_snr,
             "derived: $R = 2$": lambda n: theory.boundary_snr(n, PLAIN.noise, PLAIN.noise_big),
         },
-        boundary=(points.samples, list(zip(*(points[k].values for k in points), strict=True))),
+        boundary=boundary(ds).points,
     )
     return fig
 
