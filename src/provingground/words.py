@@ -27,7 +27,7 @@ def count(many: int, what: str) -> str:
 def symbol(latex: str) -> str:
     r"""A symbol of a paper in plain letters.
 
-    >>> symbol(r"\\tilde\\sigma_p"), symbol(r"N_{\\mathrm{test}}"), symbol(r"\\|\\delta\\|")
+    >>> symbol(r"\tilde\sigma_p"), symbol(r"N_{\mathrm{test}}"), symbol(r"\|\delta\|")
     ('σ̃_p', 'N_test', '‖δ‖')
     """
     marks = {"tilde": "\u0303", "hat": "\u0302", "dot": "\u0307"}
