@@ -4,6 +4,8 @@ Code that is not to be run as it stands says so: its fence is ```sh excerpt.
 """
 
 import ast
+import doctest
+import importlib
 import json
 import os
 import re
@@ -223,3 +225,17 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", with_code("sh"))
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     ran(tmp_path, "sh", "-ec", "\n".join(blocks(page, "sh")))
+
+
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    if ">>> " in path.read_text()
+]
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_the_examples_of_docstrings_are_right(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(module))
+    assert found.attempted
+    assert not found.failed

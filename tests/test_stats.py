@@ -1,6 +1,5 @@
 """Estimates: what they are, how they fail, and that their intervals cover the truth."""
 
-import doctest
 import math
 from collections.abc import Callable
 
@@ -38,10 +37,6 @@ def noise(rng: np.random.Generator, seeds: int, cells: int, scale: float = 0.3) 
 
 def undecided(estimate: Estimate) -> bool:
     return decide(estimate, (-math.inf, math.inf)) == "unknown"
-
-
-def test_docstring_examples():
-    assert doctest.testmod(stats).failed == 0
 
 
 # --------------------------------------------------------------------------- behaviour
