@@ -110,7 +110,10 @@ def same(a, b, rtol=1e-9, atol=1e-12, names=None):
         {},
         {"attention_rate": 0.0, "samples": 5, "skip": 1.0},  # shares the program
         {"classes": 4, "n_patterns": 6, "dim": 6, "samples": 7, "heads": 2},
-        {"variants": 2, "dim": 12, "shared": 1.0, "loss": "logistic", "batch": 3},
+        pytest.param(
+            {"variants": 2, "dim": 12, "shared": 1.0, "loss": "logistic", "batch": 3},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=str,
 )

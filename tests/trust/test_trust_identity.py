@@ -176,7 +176,13 @@ def test_a_patch_in_memory_is_never_taken_for_what_it_replaced(tmp_path, how):
     np.testing.assert_array_equal(clean[:, :2], before)
 
 
-@pytest.mark.parametrize("host", [False, True], ids=["traced", "on the host"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(False, id="traced"),
+        pytest.param(True, id="on the host", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "how", ["another module", pytest.param("an attribute of a module", marks=pytest.mark.slow)]
 )
