@@ -233,7 +233,7 @@ def test_a_new_study_works_at_once(tmp_path):
     for line in ("check my_study 0", "list 0", "report 0"):
         assert line in done.stdout.splitlines(), done.stderr
     assert "my_study/risk:" in done.stdout
-    assert re.search(r"^my_study +Least squares", done.stdout, re.MULTILINE)
+    assert re.search(r"^my_study\s+Least squares", done.stdout, re.MULTILINE)
     assert "my_study" in (tmp_path / "report.html").read_text()
 
 
