@@ -27,7 +27,7 @@ from provingground.study import Study
 # Measured. On CPUs level 1 compiles a quarter faster than the default and runs as fast. On an
 # H200 leaving out autotuning compiles four times faster (6 s for 26 s) and runs 10% slower. Where
 # a softmax was fused by Triton, the compiler looks for the best tiles of everything around it: that
-# took 60% of the time of vision_transformer's tokens (48 s for 9 s of CPU time without it).
+# took most of the time of vision_transformer's tokens (48 s for 9 s of CPU time without it).
 COMPILER: dict[LaneMode, dict[str, Any]] = {
     "serial": {"xla_backend_optimization_level": 1},
     "wide": {

@@ -16,7 +16,7 @@ from provingground.terminal import say, show_text
 @app.command(short_help="Check every file of the store.")
 def verify(
     studies: Annotated[
-        list[str] | None, typer.Argument(metavar="[STUDY ...]", show_default=False)
+        list[str] | None, typer.Argument(metavar="STUDY", show_default=False)
     ] = None,
     store: StoreOption = None,
     adopt: Annotated[

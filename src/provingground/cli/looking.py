@@ -8,7 +8,7 @@ import typer
 
 from provingground import compare
 from provingground.cli.base import app
-from provingground.cli.options import ScaleOption, SetOption, StoreOption
+from provingground.cli.options import ScaleOption, StoreOption
 from provingground.cli.verdicts import show_verdicts
 from provingground.terminal import KEEP, say, show_table, show_text, show_words
 from provingground.words import cost, count, number, symbol, with_letters
@@ -148,7 +148,15 @@ def _labels(labels: Sequence[Any]) -> str:
 @app.command(short_help="Judge the conditions of the theorem at a setting.")
 def conditions(
     study: Annotated[str, typer.Argument(metavar="STUDY", show_default=False)],
-    set_: SetOption = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Set a parameter. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Each condition of the theorem at a setting: both sides, margin, satisfied or not."""
     from provingground import api
@@ -187,7 +195,7 @@ def conditions(
 def cite(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STUDY ...]", help="Default: all.", show_default=False),
+        typer.Argument(metavar="STUDY", help="Default: all.", show_default=False),
     ] = None,
 ) -> None:
     """Print the papers of studies as BibTeX."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Target = Annotated[str, typer.Argument(metavar="STUDY/EXPERIMENT", show_default=False)]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[STUDY[/EXPERIMENT] ...]", help="Default: all.", show_default=False),
+    typer.Argument(metavar="STUDY[/EXPERIMENT]", help="Default: all.", show_default=False),
 ]
 ScaleOption = Annotated[str, typer.Option(help="quick, or paper (the paper's sizes).")]
 SetOption = Annotated[
