@@ -317,6 +317,20 @@ def test_only_some_points_can_be_wanted(store, computed):
     np.testing.assert_array_equal(there, only)
 
 
+def test_settings_that_meet_in_one_cell_are_run_once_and_shown_in_both(store, computed):
+    """Two cases with the same parameters: one file with a cell twice would be none of ours."""
+    twice = cases({"small": dict(rate=0.1), "again": dict(rate=0.1), "large": dict(rate=0.2)})
+    study = tiny(Experiment("twice", "s", {"kind": twice, "count": [3, 4]}, 3, (), print))
+    planned = api.job(study, "twice", store=store)
+    assert planned.forecast().cells == 2 * 2 * 3
+    ds = run(study, store, "twice")
+    assert sum(computed) == 2 * 2 * 3
+    assert ds.attrs["missing"] == 0
+    np.testing.assert_array_equal(ds["last"].sel(kind="small"), ds["last"].sel(kind="again"))
+    assert (ds["last"].sel(kind="small") != ds["last"].sel(kind="large")).any()
+    assert api.job(study, "twice", store=store).forecast().left == 0
+
+
 def test_planning_costs_little_memory_per_cell(store):
     settings = {"samples": [40], "noise": [n / 1000 for n in range(10_000)]}
 

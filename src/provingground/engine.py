@@ -172,6 +172,24 @@ class Job:
         points = self.sweep.cells // len(self.sweep.seeds)
         return np.ones(points, bool) if self.only is None else self.only
 
+    @cached_property
+    def _firsts(self) -> NDArray[np.int32]:
+        """For each point the first with the same cells: settings may meet in one training."""
+        found = np.empty(len(self.wanted), np.int32)
+        for group in self.groups:
+            _, first, place = np.unique(
+                group.values, axis=0, return_index=True, return_inverse=True
+            )
+            found[group.points] = group.points[first[place]]
+        return found
+
+    @property
+    def distinct(self) -> NDArray[np.bool_]:
+        """The points to be run, of equal ones the first."""
+        found = np.zeros(len(self.wanted), bool)
+        found[self._firsts[self.wanted]] = True
+        return found
+
     def stored(self, cells: Ids | None = None) -> NDArray[np.bool_]:
         """Which cells (of all) are in the store."""
         if cells is None:
@@ -189,7 +207,7 @@ class Job:
         return _ordered(self.groups, [self._whole(g) for g in range(len(self.groups))])
 
     def _whole(self, number: int) -> list[Block]:
-        rows = np.flatnonzero(self.wanted[self.groups[number].points])
+        rows = np.flatnonzero(self.distinct[self.groups[number].points])
         return self._cut(number, rows, np.arange(len(self.sweep.seeds)))
 
     def _cut(self, number: int, rows: NDArray[Any], seeds: NDArray[Any]) -> list[Block]:
@@ -236,7 +254,7 @@ class Job:
                 cut.append([b for b, share in zip(blocks, shares, strict=True) if not share])
                 continue
             lacking: dict[bytes, list[int]] = {}
-            for row in np.flatnonzero(self.wanted[group.points]):
+            for row in np.flatnonzero(self.distinct[group.points]):
                 lacking.setdefault(np.packbits(~there[row]).tobytes(), []).append(int(row))
             for rows in lacking.values():
                 seeds = np.flatnonzero(~there[rows[0]])
@@ -305,10 +323,10 @@ class Job:
         """Cells, programs and time, from the timings of earlier runs. Nothing is traced or compiled
         on a CPU, unless with `measure`: then programs without a timing are called once."""
         seen = measure or self._is_seen()
-        none = np.zeros((len(self.wanted), len(self.sweep.seeds)), bool)
+        none = np.zeros((len(self.distinct), len(self.sweep.seeds)), bool)
         stored = self.stored() if seen else none
-        lacking = ~stored & self.wanted[:, None]
-        wanted = int(self.wanted.sum()) * len(self.sweep.seeds)
+        lacking = ~stored & self.distinct[:, None]
+        wanted = int(self.distinct.sum()) * len(self.sweep.seeds)
         left = {n: int(lacking[g.points].sum()) for n, g in enumerate(self.groups)}
         needed = {n: count for n, count in left.items() if count}
         timings = {n: self.timing(self.groups[n].program) for n in needed}
