@@ -27,7 +27,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 import provingground as pg
 from provingground.keys import seed_key
-from provingground.study import Experiment, Prediction, Simulator, Study
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 Scale = Literal["tiny", "quick", "full", "large"]  # large: full with 16 times the trainings
 Trial = tuple[Any, int]  # a Config and a seed
@@ -119,7 +119,9 @@ class Workload:
         settings = dict(self.settings[scale])
         seeds = range(settings.pop("seeds"))
         axes = {n: v if isinstance(v, list) else [v] for n, v in settings.items()}
-        make = self.study.simulator(self.study.experiment(self.experiment).simulator)[1].config
+        make = self.study.simulator(self.study.experiment(self.experiment).trainings.simulator)[
+            1
+        ].config
         return [
             (make(**dict(zip(axes, values, strict=True))), seed)
             for *values, seed in itertools.product(*axes.values(), seeds)
@@ -177,7 +179,16 @@ def study(
         "",
         {n: Simulator(config, simulate, probes) for n, simulate in simulators.items()},
         lambda cfg: Prediction((), {}),
-        tuple(Experiment(n, says, {}, 1, (), lambda ds: None, simulator=n) for n in simulators),
+        tuple(
+            Experiment(
+                n,
+                says,
+                Trainings({}, 1, simulator=n),
+                (),
+                lambda ds: None,
+            )
+            for n in simulators
+        ),
     )
 
 

@@ -15,8 +15,8 @@ import xarray as xr
 from benchmarks.ladder import Cost, Target, Workload, study
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import config, par, probe
 from provingground.keys import normal, signs, stream, uniform
-from provingground.study import config, par, probe
 from provingground.train import iterate
 
 

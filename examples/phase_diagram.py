@@ -18,10 +18,11 @@ import xarray as xr
 
 import provingground as pg
 from provingground import plot, stats
+from provingground.config import mask, size
 from provingground.keys import stream
 from provingground.studies.benign_overfitting import model, theory
 from provingground.studies.benign_overfitting.model import Config, Probes
-from provingground.study import Simulator, mask, size
+from provingground.study import Simulator
 from provingground.train import descend, log_steps
 
 SMALL = os.environ.get("EXAMPLE_SIZE") == "small"

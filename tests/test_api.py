@@ -22,6 +22,7 @@ from provingground.studies.benign_overfitting import STUDY as BENIGN
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Simulator
 from provingground.train import iterate
+from tiny import with_trainings
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 TINY: dict[str, Any] = dict(
@@ -339,7 +340,7 @@ def test_own_data_are_part_of_the_identity(store):
         found = TOY.simulators["descent"].simulate(cfg, key)
         return dataclasses.replace(found, test_loss=found.test_loss + jnp.sum(data["x"]))
 
-    experiment = dataclasses.replace(TOY.experiments[0], data="mine")
+    experiment = with_trainings(TOY.experiments[0], data="mine")
     study = dataclasses.replace(with_simulate(with_data), experiments=(experiment,))
     found = []
     for shift in (0.0, 5.0):

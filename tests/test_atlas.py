@@ -31,8 +31,11 @@ from provingground.atlas.records import (
     verdict_record,
 )
 from provingground.atlas.render import Entry, bound, gauge, measured, number, panels, report
+from provingground.claims import Claim
 from provingground.errors import InputError
-from provingground.study import Claim, Estimate, Experiment, Prediction, Study, Verdict, judge
+from provingground.stats import Estimate
+from provingground.study import Experiment, Prediction, Study, Trainings
+from provingground.verdict import Verdict, judge
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 MARKUP = "<script>alert('x')</script> & \"quoted\""
@@ -88,9 +91,15 @@ CLAIMS = (
 
 
 def study(figure: Any = line, claims: tuple[Claim, ...] = CLAIMS, name: str = "tiny") -> Study:
-    first = Experiment("first", "How the loss falls.", {}, 5, claims, figure)
+    first = Experiment(
+        "first",
+        "How the loss falls.",
+        Trainings({}, 5),
+        claims,
+        figure,
+    )
     return Study(name, "A tiny study", f"A. Author {MARKUP}", {}, lambda cfg: Prediction((), {}),
-                 (first, Experiment("second", "Once more.", {}, 5, (), figure)),
+                 (first, Experiment("second", "Once more.", Trainings({}, 5), (), figure,)),
                  statement=r"The loss falls as $N^{-1/2}$ & no faster.")  # fmt: skip
 
 

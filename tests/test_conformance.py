@@ -15,14 +15,15 @@ import pytest
 import provingground as pg
 from provingground import api, grid, identity, plot, programs, registry, sources, upkeep
 from provingground.chunk import Chunk
+from provingground.config import pars
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
-from provingground.study import Cases, Experiment, Prediction, cases, pars
+from provingground.study import Cases, Experiment, Prediction, Trainings, cases
 
 STUDIES = {**pg.studies(), "toy": registry.study("toy")}
 SIMULATORS = [(s, name) for s in STUDIES for name in STUDIES[s].simulators]
 EXPERIMENTS = [(s, e.name) for s in STUDIES for e in STUDIES[s].experiments]
-QUICK = [(s, e) for s, e in EXPERIMENTS if not STUDIES[s].experiment(e).paper_only]
+QUICK = [(s, e) for s, e in EXPERIMENTS if not STUDIES[s].experiment(e).trainings.paper_only]
 LISTED = [(s, e) for s, e in QUICK if s != "toy"]
 
 
@@ -69,7 +70,7 @@ def traced(study, name, cfg):
     """Shapes of the probes of a training."""
     simulator = STUDIES[study].simulators[name]
     experiment = STUDIES[study].experiments[0]
-    data = STUDIES[study].data[experiment.data]() if experiment.data else None
+    data = STUDIES[study].data[experiment.trainings.data]() if experiment.trainings.data else None
     with identity.precision_of(simulator.precision):
         args = identity.typed((cfg, seed_key(study, 0)), simulator.precision)
         rest = () if data is None else (data,)
@@ -86,12 +87,14 @@ def small_job(study, name, store):
     experiment = Experiment(
         "small",
         "s",
-        {**small(config), "values": cases({"default": {}, "lower": values})},
-        2,
+        Trainings(
+            {**small(config), "values": cases({"default": {}, "lower": values})},
+            2,
+            simulator=name,
+            data=owner.experiments[0].trainings.data,
+        ),
         (),
         lambda ds: None,
-        simulator=name,
-        data=owner.experiments[0].data,
     )
     owner = dataclasses.replace(owner, experiments=(experiment,))
     return api.job(owner, "small", store=store)
@@ -106,7 +109,7 @@ def test_names_are_plain(study):
     for simulator in study.simulators.values():
         names += [*pars(simulator.config), *simulator.probes.__dataclass_fields__]
     for experiment in study.experiments:
-        names += [experiment.name, *experiment.grid, *(c.name for c in experiment.claims)]
+        names += [experiment.name, *experiment.trainings.grid, *(c.name for c in experiment.claims)]
     assert [n for n in names if not NAME.fullmatch(n)] == []
     assert len({e.name for e in study.experiments}) == len(study.experiments)
 
@@ -172,13 +175,13 @@ def test_claims_have_a_source_and_bounds(study, experiment):
 @pytest.mark.parametrize("scale", api.SCALES)
 def test_grids_can_be_planned(study, experiment, scale):
     owner, found = STUDIES[study], STUDIES[study].experiment(experiment)
-    if scale == "quick" and found.paper_only:
+    if scale == "quick" and found.trainings.paper_only:
         return
     sweep = grid.plan(owner, found, scale)
     assert sum(1 for _ in sweep.points()) * len(sweep.seeds) == sweep.cells
     assert len(sweep.seeds) >= 3
     known = {*sweep.table, *grid.RESERVED}
-    for axis in (a for a in found.settings(scale).values() if isinstance(a, Cases)):
+    for axis in (a for a in found.trainings.settings(scale).values() if isinstance(a, Cases)):
         for setting in axis.settings.values():
             assert set(setting) <= known
     if found.derive is not None:
@@ -268,7 +271,7 @@ def test_the_settings_of_stored_cells_are_found_again(study):
 def test_theory_needs_no_training(study, monkeypatch):
     monkeypatch.setattr(jax, "jit", None)
     for experiment in study.experiments:
-        scale = "paper" if experiment.paper_only else "quick"
+        scale = "paper" if experiment.trainings.paper_only else "quick"
         for point in grid.plan(study, experiment, scale).points():
             with recorded_streams() as names:
                 found = study.theory(point.config)

@@ -17,7 +17,7 @@ from provingground.keys import normal
 from provingground.machine import Machine, commit
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Experiment, cases
+from provingground.study import Experiment, Trainings, cases
 from provingground.words import cost
 from tiny import GRID, apart_from_attrs, count_computed, run, tiny, trained
 
@@ -117,7 +117,13 @@ def test_extending_a_sweep_computes_only_what_is_new(store, computed, more):
 
 
 def test_experiments_share_their_cells(store, computed):
-    second = Experiment("second", "s", {"count": [5], "rate": 0.2, "width": [2]}, 2, (), print)
+    second = Experiment(
+        "second",
+        "s",
+        Trainings({"count": [5], "rate": 0.2, "width": [2]}, 2),
+        (),
+        print,
+    )
     study = tiny(second)
     first = run(study, store)
     computed.clear()
@@ -132,7 +138,13 @@ def test_other_programs_and_other_data_share_nothing(store, computed):
     def with_data(scale):
         return tiny(data={"scale": lambda: np.float32(scale)})
 
-    experiment = Experiment("first", "s", GRID, 3, (), print, data="scale")
+    experiment = Experiment(
+        "first",
+        "s",
+        Trainings(GRID, 3, data="scale"),
+        (),
+        print,
+    )
     found = []
     for scale in (1.0, 2.0):
         study = with_data(scale)
@@ -320,7 +332,15 @@ def test_only_some_points_can_be_wanted(store, computed):
 def test_settings_that_meet_in_one_cell_are_run_once_and_shown_in_both(store, computed):
     """Two cases with the same parameters: one file with a cell twice would be none of ours."""
     twice = cases({"small": dict(rate=0.1), "again": dict(rate=0.1), "large": dict(rate=0.2)})
-    study = tiny(Experiment("twice", "s", {"kind": twice, "count": [3, 4]}, 3, (), print))
+    study = tiny(
+        Experiment(
+            "twice",
+            "s",
+            Trainings({"kind": twice, "count": [3, 4]}, 3),
+            (),
+            print,
+        )
+    )
     planned = api.job(study, "twice", store=store)
     assert planned.forecast().cells == 2 * 2 * 3
     ds = run(study, store, "twice")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provingground import exports
-from provingground.study import Estimate, Verdict
+from provingground.stats import Estimate
+from provingground.verdict import Verdict
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,12}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=40)

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 import provingground as pg
 from provingground import api, extend, lanes
+from provingground.config import mask, size
 from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
 from provingground.lanes import lanes_run
@@ -27,7 +28,7 @@ from provingground.programs import Programs
 from provingground.registry import study
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Prediction, Simulator, Study, mask, size
+from provingground.study import Prediction, Simulator, Study
 from provingground.train import by_lane, descend, iterate, overheard
 from provingground.upkeep import verify
 from tiny import Config, Probes, tiny

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Array, Float
 
+from provingground.config import config, par, pars
 from provingground.errors import InputError
 from provingground.grid import parse_values, plan
 from provingground.keys import normal, stream
@@ -20,11 +21,9 @@ from provingground.study import (
     Refine,
     Simulator,
     Study,
+    Trainings,
     axis,
     cases,
-    config,
-    par,
-    pars,
 )
 
 
@@ -55,8 +54,8 @@ def changed(cfg, key):
 
 
 def experiment(name="first", **options):
-    known = dict(says="s", grid={"rate": [1.0, 2.0]}, seeds=4, claims=(), figure=lambda ds: None)
-    return Experiment(name, **(known | options))  # pyright: ignore
+    trainings = Trainings(**({"grid": {"rate": [1.0, 2.0]}, "seeds": 4} | options))  # pyright: ignore
+    return Experiment(name, "s", trainings, (), lambda ds: None)
 
 
 def study(*experiments, how=simulate, **options):

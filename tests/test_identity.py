@@ -21,7 +21,7 @@ from provingground.errors import InputError, RunError
 from provingground.grid import plan
 from provingground.keys import normal, stream
 from provingground.store import Store
-from provingground.study import Experiment, Prediction, Simulator, Study, cases
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings, cases
 from test_grid import planned
 from test_grid import study as gridded
 from tiny import Config
@@ -129,7 +129,13 @@ def changed(cfg, key):
 
 
 def study(how=simulate, name="tiny"):
-    first = Experiment("first", "s", {"rate": [1.0, 2.0]}, 4, (), lambda ds: None)
+    first = Experiment(
+        "first",
+        "s",
+        Trainings({"rate": [1.0, 2.0]}, 4),
+        (),
+        lambda ds: None,
+    )
     simulators = {"one": Simulator(Config, how, Probes)}
     return Study(name, "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from provingground import registry
 from provingground.atlas.latex import GREEK, mathml, plain, typeset
+from provingground.config import pars
 from provingground.errors import InputError
 from provingground.studies import STUDIES as LISTED
-from provingground.study import Study, pars
+from provingground.study import Study
 
 STUDIES = [*LISTED, "toy"]
 FOLDER = Path(registry.__file__).parent / "studies"
@@ -113,7 +114,7 @@ def shown(study: Study) -> Iterator[tuple[str, str]]:
             yield "text", each.get("says", "")
     for experiment in study.experiments:
         yield "text", experiment.says
-        for axis in (*experiment.grid.values(), *experiment.quick.values()):
+        for axis in (*experiment.trainings.grid.values(), *experiment.trainings.quick.values()):
             yield "symbol", getattr(axis, "symbol", "")
             yield from (("text", label) for label in getattr(axis, "settings", ()))
         for claim in experiment.claims:

@@ -10,7 +10,7 @@ import pytest
 
 import provingground as pg
 from provingground import cli, registry, terminal
-from provingground.study import pars
+from provingground.config import pars
 from provingground.words import count, symbol
 
 WIDTHS = (60, 80, 200)
@@ -81,14 +81,14 @@ def test_show_an_experiment(shown, study, columns, tmp_path):
     for experiment in study.experiments:
         if columns != 80 and experiment is not study.experiments[0]:
             continue
-        scale = "paper" if experiment.paper_only else "quick"
+        scale = "paper" if experiment.trainings.paper_only else "quick"
         target = f"{study.name}/{experiment.name}"
         store = str(tmp_path / "store")
         lines = shown(columns, "show", target, "--scale", scale, "--store", store)
         first = names_first(lines)
         assert lines[0].startswith(f"{target}: ")
         assert all(claim.name in first for claim in experiment.claims_at(scale))
-        assert all(axis in first for axis in experiment.grid)
+        assert all(axis in first for axis in experiment.trainings.grid)
         assert max(map(len, lines)) <= columns
 
 

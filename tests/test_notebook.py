@@ -13,9 +13,10 @@ from jaxtyping import Array, Float, Int
 
 import provingground as pg
 from provingground import api, plot, stats
+from provingground.claims import Claim
 from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
-from provingground.study import Claim, Condition, Prediction, cases
+from provingground.study import SCALES, Condition, Prediction, cases
 from tiny import ONE, Config, Probes, trained
 
 GRID: dict[str, Any] = {"rate": [0.1, 0.2, 0.3]}
@@ -44,7 +45,7 @@ def test_what_is_not_said_has_a_sensible_form():
     study = made()
     assert (study.title, study.cite, len(study.experiments)) == ("Own", "", 1)
     assert pg.theory(study) == Prediction((), {})
-    assert study.experiments[0].seeds_at("quick") == study.experiments[0].seeds_at("paper") == 3
+    assert [study.experiments[0].trainings.seeds_at(s) for s in SCALES] == [3, 3]
     condition = Condition("rate", 0.5, "<=", 1.0)
     told = made(theory=lambda cfg: Prediction((condition,), {"x": 2 * cfg.rate}), title="A title")
     assert pg.conditions(told) == [condition]

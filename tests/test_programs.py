@@ -14,7 +14,7 @@ from provingground.keys import normal, seed_key, stream
 from provingground.programs import Programs
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Experiment, Prediction, Simulator, Study
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 from provingground.train import iterate
 from tiny import Config, apart_from_attrs, count_computed, run, tiny
 
@@ -141,7 +141,13 @@ def simulate(cfg, key):
 
 
 def study(how=simulate, name="tiny"):
-    first = Experiment("first", "s", {"rate": [1.0, 2.0]}, 4, (), lambda ds: None)
+    first = Experiment(
+        "first",
+        "s",
+        Trainings({"rate": [1.0, 2.0]}, 4),
+        (),
+        lambda ds: None,
+    )
     simulators = {"one": Simulator(Config, how, Probes)}
     return Study(name, "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
 

@@ -14,19 +14,11 @@ from hypothesis import strategies as st
 from jaxtyping import Array, Float
 
 from provingground import api, refine, stats
+from provingground.claims import Claim
+from provingground.config import config, par, probe
 from provingground.engine import Job
 from provingground.keys import normal, stream
-from provingground.study import (
-    Claim,
-    Experiment,
-    Prediction,
-    Refine,
-    Simulator,
-    Study,
-    config,
-    par,
-    probe,
-)
+from provingground.study import Experiment, Prediction, Refine, Simulator, Study, Trainings
 from tiny import count_computed
 
 LEVEL = 0.5
@@ -69,7 +61,11 @@ def make(rows=(1.0, 1.3, 1.8, 2.4, 3.2, 4.2, 5.6, 7.5), places=PLACES, seeds=4, 
     options: dict[str, Any] = dict(
         says="s", grid=grid, seeds=seeds, claims=(SLOPE,), figure=lambda ds: None
     )
-    traced = Experiment("traced", refine=Refine("x", "y", LEVEL), **options)
+    traced = Experiment(
+        "traced",
+        trainings=Trainings(refine=Refine("x", "y", LEVEL)),
+        **options,
+    )
     return Study(
         name="curves",
         title="t",

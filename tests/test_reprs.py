@@ -14,20 +14,13 @@ from matplotlib.figure import Figure
 
 import provingground as pg
 from provingground import plot, registry, reprs, stats
+from provingground.claims import Claim
+from provingground.stats import Estimate
 from provingground.studies import SKELETON, STUDIES
-from provingground.study import (
-    Claim,
-    Condition,
-    Conditions,
-    Estimate,
-    Prediction,
-    Verdict,
-    Verdicts,
-    axis,
-    cases,
-)
+from provingground.study import Condition, Conditions, Prediction, axis, cases
+from provingground.verdict import Verdict, Verdicts
 from provingground.words import count
-from tiny import tiny
+from tiny import tiny, with_trainings
 
 EVIL = '<script>alert("x")</script>&\x1b[31m'
 SAFE = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;\\x1b[31m"
@@ -240,7 +233,7 @@ def test_every_experiment_is_shown_without_being_run(name, store):
     study = registry.study(name)
     for e in study.experiments[:3]:
         found: Any = pg.show(
-            f"{name}/{e.name}", scale="paper" if e.paper_only else "quick", store=store
+            f"{name}/{e.name}", scale="paper" if e.trainings.paper_only else "quick", store=store
         )
         words = page(found).words
         assert f"{count(found.cost.cells, 'cell')}, 0 stored; " in repr(found)
@@ -267,12 +260,12 @@ def test_grids_of_all_kinds_are_told():
         "kind": cases({"narrow": {"width": 1}, "wide": {"width": 8}}),
         "width": range(1, 3),
     }
-    e = dataclasses.replace(tiny().experiments[0], grid=grid)
+    e = with_trainings(tiny().experiments[0], grid=grid)
     text = repr(e)
     for told in ("0, 0.1, 0.2, ..., 2.9 (30 values)", "narrow, wide", "1, 2", "fixed  5"):
         assert told in text
     assert "quick" not in text  # both scales are the same
-    assert "paper" in repr(dataclasses.replace(e, quick={"count": 2}))
+    assert "paper" in repr(with_trainings(e, quick={"count": 2}))
     assert "rate (30), ratio (2), kind (2), width (2)" in repr(
         dataclasses.replace(tiny(), experiments=(e,))
     )

@@ -24,6 +24,7 @@ import numpy as np
 
 from provingground import keys
 from provingground.errors import InputError
+from tiny import with_trainings
 
 from . import shapes
 from .parts import bend as bent, Layer
@@ -215,11 +216,11 @@ def test_the_hash_is_that_of_other_versions_of_python():
 
 
 def settings_of(scale: Scale = "paper", seeds=None, settings=None, **changes):
-    experiment = dataclasses.replace(TOY.experiments[0], **changes)
+    experiment = with_trainings(TOY.experiments[0], **changes)
     return source_of(grid.plan(TOY, experiment, scale, settings, seeds))["settings"]
 
 
-GRID = TOY.experiments[0].grid
+GRID = TOY.experiments[0].trainings.grid
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from scipy.stats import binomtest, norm, spearmanr, ttest_1samp
 
 from provingground import stats
 from provingground.errors import InputError
-from provingground.study import Estimate, decide
+from provingground.stats import Estimate
+from provingground.verdict import decide
 
 X = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 AXIS = np.geomspace(1, 1000, 13)

@@ -9,21 +9,12 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from provingground.claims import Claim
+from provingground.config import config, mask, padded, par, pars, size
 from provingground.errors import InputError, unknown
-from provingground.study import (
-    Claim,
-    Condition,
-    Estimate,
-    config,
-    decide,
-    judge,
-    mask,
-    padded,
-    par,
-    pars,
-    seeds_needed,
-    size,
-)
+from provingground.stats import Estimate
+from provingground.study import Condition
+from provingground.verdict import decide, judge, seeds_needed
 
 
 @config

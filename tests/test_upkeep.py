@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 
 import provingground as pg
+from provingground.config import config, par
 from provingground.errors import InputError
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import config, par
 from provingground.upkeep import State, scaffold, verify
 
 SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40)

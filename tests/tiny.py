@@ -1,25 +1,18 @@
 """A study that trains in no time, with as many programs as a test wants."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import pytest
 from jaxtyping import Array, Float, Int
 
 from provingground import api, stats
+from provingground.claims import Claim
+from provingground.config import config, mask, par, probe, size
 from provingground.engine import Job
 from provingground.keys import normal, stream
-from provingground.study import (
-    Claim,
-    Experiment,
-    Prediction,
-    Simulator,
-    Study,
-    config,
-    mask,
-    par,
-    probe,
-    size,
-)
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 from provingground.train import iterate
 
 
@@ -50,13 +43,20 @@ ONE = Claim("one", "the end is there", lambda ds: stats.mean(ds["last"]), (0, 1e
 
 def tiny(*more, how=trained, grid=GRID, data=None, **options):
     """A study of one experiment, with two simulators."""
-    first = Experiment("first", "s", grid, 3, (ONE,), lambda ds: None, **options)
+    trainings = Trainings(grid, 3, **options)
+    first = Experiment("first", "s", trainings, (ONE,), lambda ds: None)
     simulators = {
         "one": Simulator(Config, lambda *args: how(*args), Probes),
         "two": Simulator(Config, lambda *args: how(*args), Probes, precision="float64"),
     }
     predicted = Prediction((), {})
     return Study("tiny", "t", "c", simulators, lambda cfg: predicted, (first, *more), data or {})
+
+
+def with_trainings(experiment, **changes):
+    """An experiment with other trainings."""
+    trainings = dataclasses.replace(experiment.trainings, **changes)
+    return dataclasses.replace(experiment, trainings=trainings)
 
 
 def run(study, store, experiment="first", **options):

@@ -17,6 +17,7 @@ __all__ = [
     "load",
     "new_study",
     "plot",
+    "predict",
     "replay",
     "run",
     "show",
@@ -32,15 +33,16 @@ if _typing.TYPE_CHECKING:
         conditions,
         figure,
         load,
-        replay,
+        predict,
         run,
         show,
         theory,
     )
     from provingground.notebook import new_study
     from provingground.registry import studies
+    from provingground.replaying import replay
 
-_HOME = {"studies": "registry", "new_study": "notebook"}
+_HOME = {"studies": "registry", "new_study": "notebook", "replay": "replaying"}
 
 
 def __getattr__(name: str) -> _typing.Any:

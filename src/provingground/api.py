@@ -8,40 +8,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import xarray as xr
 
-from provingground import dispatch, extend, grid, plot, registry, reprs
+from provingground import dispatch, domain, extend, grid, plot, registry, reprs
 from provingground.ahead import Ahead
+from provingground.config import LARGEST_WHOLE, pars
 from provingground.engine import Forecast, Job
 from provingground.errors import InputError, RunError, StoreError, shortened, told_shortly, unknown
-from provingground.identity import program_hash, running
-from provingground.keys import seed_key
-from provingground.programs import data_of, probe_dims, single
+from provingground.judging import verdicts
+from provingground.predicting import at_settings
 from provingground.progress import Progress, reporting
 from provingground.refine import stages
 from provingground.registry import studies, study
 from provingground.reprs import shown
-from provingground.results import dataset, describe_probes
+from provingground.results import dataset
 from provingground.store import Store
-from provingground.study import (
-    LARGEST_WHOLE,
-    SCALES,
-    Conditions,
-    Experiment,
-    Prediction,
-    Scale,
-    Study,
-    Verdicts,
-    judge,
-    pars,
-)
+from provingground.study import SCALES, Conditions, Experiment, Prediction, Scale, Study
 from provingground.terminal import say
-from provingground.train import taped
-from provingground.words import leaves
+from provingground.verdict import Verdicts
 
 LEAST_SEEDS = 3
+POINT = "point"  # the axis of a design
+OFF_SLICE = 1_000_000  # the first seed of the settings off a slice, times the number of the drawing
 ROUNDS = 3  # of filling what was damaged while a run went on
 
 
@@ -92,15 +81,24 @@ def job(
     probes: Any = None,
     parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
+    design: int | None = None,
+    off_slice: int | None = None,
+    draw: int = 0,
 ) -> Job:
-    """A planned sweep: checked, not yet run."""
+    """A planned sweep: checked, not yet run. For `design` and `off_slice` see `run`, `check`."""
     whole = isinstance(lanes, (int, np.integer)) and not isinstance(lanes, bool)
     if lanes is not None and not (whole and 1 <= lanes <= LARGEST_WHOLE):
         raise InputError(
             f"lanes = {shortened(lanes)} is not allowed: whole numbers from 1 to {LARGEST_WHOLE}"
         )
     changes = extend.changes(probes, parts)
-    sweep = grid.plan(*resolve(target, experiment), scale, settings, seeds, yes=yes)
+    owner, which = resolve(target, experiment)
+    if number := design or off_slice:
+        drawn = domain.design(owner, which, scale, number, draw, whole=design is not None)
+        settings = {POINT: drawn, **(settings or {})}
+        if off_slice and seeds is None:
+            seeds = fresh_seeds(which, scale, draw)
+    sweep = grid.plan(owner, which, scale, settings, seeds, yes=yes)
     sweep = extend.changed(sweep, changes, trace)
     planned = Job(sweep, store_at(store), None if lanes is None else int(lanes), trace)
     _ = planned.groups  # every point is checked here, before anything is written
@@ -122,7 +120,7 @@ def store_at(store: Store | str | Path | None) -> Store:
     return made
 
 
-def _together(settings: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+def together(settings: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that are given by name and in `settings`, none of them both ways."""
     if settings is not None and not isinstance(settings, Mapping):
         raise InputError(
@@ -166,7 +164,7 @@ def show(
         return owner
     planned = job(target, experiment, scale=scale, store=store, yes=True)
     cost = planned.forecast(measure)
-    if planned.sweep.experiment.refine is not None and cost.stored:
+    if planned.sweep.trainings.refine is not None and cost.stored:
         stored(planned)  # as far as its bisection has come
         cost = planned.forecast(measure)
     planned.store.tell()
@@ -188,7 +186,7 @@ def theory(
     if experiment:
         raise InputError(f"theory takes a study and settings: '{owner.name}', not '{target}'")
     config = owner.simulator()[1].config
-    table, given = pars(config), _together(settings, parameters)
+    table, given = pars(config), together(settings, parameters)
     for name, value in given.items():
         if name not in table:
             raise unknown("parameter", name, table)
@@ -216,6 +214,17 @@ def conditions(
     return Conditions(theory(target, settings=settings, **parameters).conditions)
 
 
+@told_shortly
+def predict(ds: xr.Dataset, *, study: Study | None = None) -> xr.Dataset:
+    """What the theory says at every setting of a Dataset: its predictions by name, the margin of
+    each condition, and how many are satisfied.
+
+    Example:
+        `pg.predict(pg.run("benign_overfitting/fig1b")).margin.min("condition")`
+    """
+    return at_settings(origin(ds, study)[0], ds)
+
+
 # -------------------------------------------------------------------------------- work
 
 
@@ -234,6 +243,8 @@ def run(
     probes: Any = None,
     parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
+    design: int | None = None,
+    draw: int = 0,
     **parameters: Any,
 ) -> xr.Dataset:
     """Runs what is missing of an experiment and returns all of it as a Dataset.
@@ -257,6 +268,8 @@ def run(
             `{"activation": jnp.tanh}`.
         settings: parameters again, as a dict: needed for those with a name of ours (`scale`,
             `seeds`, ...).
+        design: so many settings drawn from the domain of the experiment's laws, in place of its
+            grid, along a dim `point`; `draw` is the seed of the drawing.
 
     Example:
         `pg.run("benign_overfitting/fig1a", snr=[2.0, 5.0, 10.0], samples=[4, 8, 16], seeds=4)`
@@ -271,7 +284,9 @@ def run(
         yes=yes,
         probes=probes,
         parts=parts,
-        settings=_together(settings, parameters),
+        settings=together(settings, parameters),
+        design=design,
+        draw=draw,
     )
     ds = finish(planned, executor=executor, progress=progress)
     if ds.attrs["diverged"] and progress is not False:
@@ -341,7 +356,7 @@ def load(
             trace=False,
             probes=probes,
             parts=parts,
-            settings=_together(settings, parameters),
+            settings=together(settings, parameters),
         )
     )
 
@@ -368,19 +383,26 @@ def check(
     progress: Progress = None,
     parts: Mapping[str, Callable[..., Any]] | None = None,
     settings: Mapping[str, Any] | None = None,
+    off_slice: int | None = None,
+    draw: int = 0,
     **parameters: Any,
 ) -> Verdicts:
     """Runs what is missing and judges the claims of studies or experiments (default: all).
 
     Targets are studies, experiments (`"study/experiment"`), or studies followed by names of their
     experiments. `headline` restricts each study to its first experiment. `parts` are those of
-    `run`.
+    `run`. With `off_slice` the claims are judged at so many settings drawn from their domain
+    (`draw` is the seed of the drawing), on seeds that no slice has; of several experiments those
+    that declare a domain.
 
     Example:
         `pg.check("toy")`, `pg.check(study, "fig1a", "fig1b")`
     """
     enough_seeds(seeds)
-    together = _together(settings, parameters)
+    given = together(settings, parameters)
+    some = chosen(targets, scale=scale, headline=headline)
+    if off_slice is not None:
+        some = with_domain(some)
     planned = [
         job(
             owner,
@@ -390,9 +412,11 @@ def check(
             lanes=lanes,
             store=store,
             parts=parts,
-            settings=together,
+            settings=given,
+            off_slice=off_slice,
+            draw=draw,
         )
-        for owner, experiment in chosen(targets, scale=scale, headline=headline)
+        for owner, experiment in some
     ]
     found = finish_all(planned, executor=executor, progress=progress)
     return Verdicts(
@@ -400,6 +424,21 @@ def check(
         for each, ds in zip(planned, found, strict=True)
         for verdict in verdicts(each.study, each.sweep.experiment, ds)
     )
+
+
+def with_domain(some: list[tuple[Study, Experiment]]) -> list[tuple[Study, Experiment]]:
+    """Those of some experiments that declare where their laws are meant to hold."""
+    found = [(owner, e) for owner, e in some if e.trainings.domain]
+    if not found:
+        named = ", ".join(f"{owner.name}/{e.name}" for owner, e in some[:3])
+        raise InputError(f"no domain is declared by {named}{', ...' if len(some) > 3 else ''}")
+    return found
+
+
+def fresh_seeds(which: Experiment, scale: Scale, draw: int) -> range:
+    """As many seeds as an experiment has, none of which a slice has: for settings off it."""
+    first = OFF_SLICE * (draw + 1)
+    return range(first, first + which.trainings.seeds_at(scale))
 
 
 def enough_seeds(seeds: int | Sequence[int] | None) -> None:
@@ -431,15 +470,9 @@ def chosen(
 
     def all_of(owner: Study) -> list[Experiment]:
         wanted = owner.experiments[:1] if headline else owner.experiments
-        return [e for e in wanted if not (e.paper_only and scale == "quick")]
+        return [e for e in wanted if not (e.trainings.paper_only and scale == "quick")]
 
     return [(owner, e) for owner, named in picked for e in named or all_of(owner)]
-
-
-def verdicts(owner: Study, experiment: Experiment, ds: xr.Dataset) -> Verdicts:
-    """The verdicts on all claims of an experiment at the Dataset's scale."""
-    headline = experiment is owner.experiments[0] or experiment.name == owner.experiments[0].name
-    return Verdicts(judge(c, ds, headline) for c in experiment.claims_at(ds.attrs["scale"]))
 
 
 @told_shortly
@@ -467,7 +500,7 @@ def figure(
                 raise InputError(
                     f"a Dataset has its settings: {given} cannot be set for its figure"
                 )
-            return plot.finish(drawn(_origin(target, study)[1], target))
+            return plot.finish(drawn(origin(target, study)[1], target))
         if study is not None:
             raise InputError("study= is for the figure of a Dataset; give the study itself instead")
         owner, which = resolve(target, experiment)
@@ -494,7 +527,7 @@ def drawn(which: Experiment, ds: xr.Dataset) -> Any:
         ) from error
 
 
-def _origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
+def origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
     """The experiment that a Dataset comes from."""
     if not {"study", "experiment"} <= set(ds.attrs):
         raise InputError(
@@ -507,127 +540,3 @@ def _origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
         given = owner.name if isinstance(owner, Study) else shortened(owner)
         raise InputError(f"the Dataset is of the study '{ds.attrs['study']}', not of {given}")
     return resolve(owner or ds.attrs["study"], ds.attrs["experiment"])
-
-
-# ------------------------------------------------------------------------------ replay
-
-
-@shown(reprs.replay)
-class Replay(NamedTuple):
-    """One cell again: its probes, the trajectory of its last training, and the weights at its end.
-
-    `probes` is what the study's simulator returns, with every step where it records some.
-    `trajectory` is what the `probe=` of the last `iterate` or `descend` measured at each step, up
-    to the one at which it stopped; without a `probe=` it is empty.
-    """
-
-    probes: xr.Dataset
-    trajectory: xr.Dataset
-    weights: Any
-
-
-@told_shortly
-def replay(
-    ds: xr.Dataset,
-    seed: int = 0,
-    *,
-    study: Study | None = None,
-    probes: Any = None,
-    parts: Mapping[str, Callable[..., Any]] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    **where: Any,
-) -> Replay:
-    """Runs one cell of a Dataset again, probing every step, and keeps its last weights.
-
-    The cell is told by its place on each axis, by name or (as a dict) in `settings`. `study` is
-    needed for a study of your own that is not listed, and `probes` and `parts` if it was run with
-    any.
-
-    The variables of the trajectory have the names that the training's `probe=` gives them in a
-    dict. A lone array has the name of the only probe of the study with its values, else "probe".
-
-    Example:
-        `pg.replay(ds, snr=10.0, samples=8, seed=1).trajectory.train_loss.plot()`
-    """
-    owner, which = _origin(ds, study)
-    axes = json.loads(ds.attrs["grid"])
-    cell = _together(settings, where)
-    for name in cell:
-        if name not in axes:
-            raise unknown("axis", name, axes)
-    place = {}
-    for name, labels in axes.items():
-        if name not in cell and len(labels) > 1:
-            raise InputError(f"say which {name}: one of {', '.join(map(str, labels))}")
-        wanted = cell.get(name, labels[0])
-        place[name] = wanted if isinstance(wanted, str) else _nearest(name, labels, wanted)
-    fixed = json.loads(ds.attrs["settings"])
-    sweep = grid.plan(owner, which, ds.attrs["scale"], fixed | place, [seed])
-    sweep = extend.changed(sweep, extend.changes(probes, parts))
-    owner = sweep.study
-    point = next(sweep.points())
-    simulator = owner.simulators[point.program.simulator]
-    data = data_of(owner, point.program.data)
-    if program_hash(owner, point, data) not in ds.attrs["fingerprint"]:
-        raise InputError(
-            f"the Dataset was computed by another version of {owner.name} (or of jax); "
-            "if it is a study of your own, say study=...; if it was run with probes or parts, say "
-            "these"
-        )
-
-    if simulator.host:
-        found = single(owner, point, seed)
-        dims = probe_dims(simulator.probes)
-        alone = xr.Dataset({n: (dims[n], v) for n, v in found.items()})
-        alone = describe_probes(alone, simulator.probes)
-        return Replay(probes=alone, trajectory=xr.Dataset(), weights=None)
-
-    def again(key: Any) -> Any:
-        with taped() as tape:
-            rest = () if data is None else (data,)
-            return simulator.simulate(point.config, key, *rest), list(tape)
-
-    key = seed_key(owner.name, seed)
-    with running("", point.program.precision):
-        found, tape = jax.jit(again)(key)
-    trace = tape[-1] if tape else None
-    whole = {n: (d, np.asarray(getattr(found, n))) for n, d in probe_dims(simulator.probes).items()}
-    trajectory = xr.Dataset() if trace is None else _trajectory(trace, whole)
-    return Replay(
-        probes=describe_probes(xr.Dataset(whole), simulator.probes),
-        trajectory=describe_probes(trajectory, simulator.probes),
-        weights=None if trace is None else trace.last,
-    )
-
-
-def _nearest(name: str, labels: Sequence[Any], wanted: Any) -> Any:
-    """The label that is meant by a number, which need not have all its digits."""
-    if isinstance(wanted, (int, float, np.number)) and not isinstance(labels[0], str):
-        near = min(labels, key=lambda label: abs(label - wanted))
-        if np.isclose(near, wanted, rtol=1e-3):
-            return near
-    raise InputError(f"{name} = {shortened(wanted)} is not on the axis: {labels}")
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-
-
-def _trajectory(trace: Any, probes: Mapping[str, tuple[Any, np.ndarray]]) -> xr.Dataset:
-    """Every probe at every step, up to the step at which the training stopped.
-
-    A lone array has the name of the only one of the `probes` with its values, else "probe".
-    """
-    probes = {name: probe for name, probe in probes.items() if name != "step"}  # the coordinate
-    until = int(trace.stopped_at) + 1
-    found = {name: np.asarray(leaf) for name, leaf in leaves(trace.probes, "").items()}
-    if "" in found:
-        same = [name for name, (_, values) in probes.items() if _same(values, found[""])]
-        found = {same[0] if len(same) == 1 else "probe": found[""]}
-    return xr.Dataset(
-        {
-            n: (("step", *(f"{n}_{i}" for i in range(1, v.ndim))), v[:until])
-            for n, v in found.items()
-        },
-        coords={"step": np.asarray(trace.step)[:until]},
-    )

@@ -124,7 +124,7 @@ def _read(path: Path) -> tuple[str, list[tuple[str, Entry]]]:
 
 
 def _entry(v: Mapping[str, Any]) -> tuple[str, Entry]:
-    if v["verdict"] not in ("holds", "fails", "unknown"):
+    if v["verdict"] not in ("holds", "fails", "unknown", "unmeasured"):
         raise ValueError
     value, low, high = (_finite(v[key]) for key in ("value", "low", "high"))
     bounds = [_finite(end) for end in v["within"]]
@@ -304,12 +304,14 @@ def _words(key: str, thing: Any) -> str:
     return str(thing)
 
 
-def bound(low: float, high: float) -> str:
-    """The bounds of a claim, in words.
+def bound(low: float, high: float, theory: float | None = None) -> str:
+    """The bounds of a claim, in words, and the value that the theory gives.
 
-    >>> bound(0.5, float("inf")), bound(1, 2)
-    ('> 0.5', '1 to 2')
+    >>> bound(0.5, float("inf")), bound(1, 2), bound(1, 2, 1.5)
+    ('> 0.5', '1 to 2', '1 to 2 (theory 1.5)')
     """
+    if theory is not None:
+        return f"{bound(low, high)} (theory {theory:g})"
     if high == math.inf:
         return f"> {low:g}"
     if low == -math.inf:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground.chunk import Ids, packed
+from provingground.config import traced
 from provingground.errors import RunError, StoreError
 from provingground.grid import Group, Point, Program, Sweep
 from provingground.identity import (
@@ -30,7 +31,7 @@ from provingground.identity import (
 from provingground.machine import Machine, cores, here, provenance
 from provingground.programs import Lanes, Programs, data_of, probe_dims
 from provingground.store import Store
-from provingground.study import Study, traced
+from provingground.study import Study
 from provingground.train import LaneMode
 
 # Lanes per call (and device) by rule. On a CPU a lane is a training of its own (see
@@ -132,7 +133,7 @@ class Job:
 
     @cached_property
     def data(self) -> Any:
-        return data_of(self.study, self.sweep.experiment.data)
+        return data_of(self.study, self.sweep.trainings.data)
 
     @cached_property
     def data_digest(self) -> str:

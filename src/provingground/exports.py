@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 
-from provingground.compare import bound
-from provingground.study import Estimate, Verdict
+from provingground.reprs import bounds
+from provingground.stats import Estimate
+from provingground.verdict import Met, Verdict
 
 # Letters of statements that pdflatex does not know, and those that mean something to LaTeX.
 GREEK = {
@@ -26,8 +27,8 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     """A table in Markdown, a row per claim."""
     rows = [["claim", "says", "measured, 95% interval", "bound", "verdict"], ["---"] * 5]
     for v in verdicts:
-        name = f"`{v.study}/{v.experiment}/{v.claim}`"
-        rest = f"{v.says} ({v.source})", str(v.estimate), bound(*v.within), _verdict(v)
+        name = f"`{v.study}/{v.experiment}/{v.claim}`" + (f" at {v.at}" if v.at else "")
+        rest = f"{v.says} ({v.source})", str(v.estimate), bounds(v), _verdict(v)
         rows.append([name, *map(_escaped_markdown, rest)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
@@ -37,12 +38,24 @@ def comma_separated(verdicts: Sequence[Verdict]) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     names = [field.name for field in fields(Verdict)]
-    parts = {"estimate": Estimate._fields, "within": ("within_low", "within_high")}
-    table.writerow([*(part for n in names for part in parts.get(n, (n,))), "surprise"])
+    parts = {
+        "estimate": Estimate._fields,
+        "within": ("within_low", "within_high"),
+        "conditions": [f"conditions_{name}" for name in Met._fields],
+    }
+    more = ("surprise", "agrees")
+    table.writerow([*(part for n in names for part in parts.get(n, (n,))), *more])
     for v in verdicts:
-        values = [getattr(v, name) for name in names]
-        flat = (x for value in values for x in (value if isinstance(value, tuple) else (value,)))
-        table.writerow([*(float(x) if isinstance(x, float) else x for x in flat), v.surprise])
+        row = []
+        for name in names:
+            value = getattr(v, name)
+            if name in parts:
+                row += value if value is not None else [None] * len(parts[name])
+            else:
+                row.append(value)
+        flat = (", ".join(x) if isinstance(x, tuple) else x for x in row)
+        table.writerow([*(float(x) if isinstance(x, float) else x for x in flat),
+                        *(getattr(v, name) for name in more)])  # fmt: skip
     return text.getvalue()
 
 
@@ -60,7 +73,7 @@ def latex(verdicts: Sequence[Verdict]) -> str:
             heading = rf"\texttt{{{_escaped_latex(group)}}}"
             lines += [r"\midrule", rf"\multicolumn{{5}}{{l}}{{{heading}}} \\"]
         words = _escaped_latex(f"{v.says} ({v.source})")
-        numbers = [_escaped_latex(text, "$-$") for text in (str(v.estimate), bound(*v.within))]
+        numbers = [_escaped_latex(text, "$-$") for text in (str(v.estimate), bounds(v))]
         name = rf"\texttt{{{_escaped_latex(v.claim)}}}"
         lines.append(" & ".join([name, words, *numbers, _verdict(v)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"

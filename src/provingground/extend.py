@@ -22,11 +22,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
+from provingground.config import probe
 from provingground.errors import InputError, shortened, unknown
 from provingground.grid import Group, Sweep
 from provingground.identity import returned
 from provingground.programs import data_of, probe_dims
-from provingground.study import Simulator, Study, probe
+from provingground.study import Simulator, Study
 from provingground.train import overheard
 
 TAKES = ("weights", "cfg", "key", "data")  # what a probe may ask for, by name
@@ -262,7 +263,7 @@ def _seen(
 ) -> dict[str, tuple[str, ...]]:
     """The dims of probes, from the shapes that they have: declared ones, or numbered."""
     shaped = dataclasses.replace(training, made=dict)
-    data = data_of(sweep.study, sweep.experiment.data)
+    data = data_of(sweep.study, sweep.trainings.data)
     first: dict[str, tuple[int, ...]] = {}
     for group in groups:
         try:

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,23 +15,14 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from provingground.config import Par, pars, sizes, traced
 from provingground.errors import InputError, shortened, unknown
 from provingground.identity import sha
-from provingground.study import (
-    SCALES,
-    Cases,
-    Experiment,
-    Extra,
-    Par,
-    Scale,
-    Study,
-    pars,
-    sizes,
-    traced,
-)
+from provingground.study import SCALES, Cases, Experiment, Points, Scale, Study, Trainings, Values
 
 ASK_ABOVE, REFUSE_ABOVE = 10**6, 10**8
 RESERVED = ("simulator", "precision")
+Sets = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class Program(NamedTuple):
@@ -96,7 +87,12 @@ class Sweep:
     fixed: Mapping[str, Any]
     seeds: tuple[int, ...]
     table: Mapping[str, Par]  # every parameter and extra axis that may be set
+    sets: tuple[Sets, ...] = ()  # what derives further settings from those of a point
     given: frozenset[str] = frozenset()  # which the user set to something of their own
+
+    @property
+    def trainings(self) -> Trainings:
+        return self.experiment.trainings
 
     @property
     def cells(self) -> int:
@@ -131,24 +127,24 @@ class Sweep:
         settings: dict[str, Any] = dict(self.fixed)
         for axis, i in zip(self.axes, index, strict=True):
             settings |= axis.settings[i]
-        if self.experiment.derive is not None:
-            settings |= self._derived(settings)
+        for sets in self.sets:
+            settings |= self._derived(sets, settings)
         name, simulator = self.study.simulator(
-            settings.pop("simulator", "") or self.experiment.simulator
+            settings.pop("simulator", "") or self.trainings.simulator
         )
         precision = settings.pop("precision", simulator.precision)
         table = pars(simulator.config)
         cfg = simulator.config(**{k: v for k, v in settings.items() if k in table})
         shape = tuple((n, getattr(cfg, n)) for n, p in table.items() if not p.traced)
-        return Point(Program(name, precision, self.experiment.data, shape, sizes(cfg)), cfg)
+        return Point(Program(name, precision, self.trainings.data, shape, sizes(cfg)), cfg)
 
-    def _derived(self, settings: dict[str, Any]) -> Mapping[str, Any]:
-        """The settings that the experiment derives, none of which the user may have set."""
-        assert self.experiment.derive is not None
-        derived = self.experiment.derive(settings)
+    def _derived(self, sets: Sets, settings: dict[str, Any]) -> Mapping[str, Any]:
+        """The settings that follow from others, none of which the user may have set."""
+        known = {name: p.default for name, p in self.table.items()} | settings
+        derived = sets(known)
         for name in (n for n in derived if n in self.given):
-            read = _Read(settings)
-            self.experiment.derive(read)
+            read = _Read(known)
+            sets(read)
             others = [n for n in self.table if n in read.names and n not in derived]
             raise InputError(
                 f"{name} cannot be set: {self.study.name}/{self.experiment.name} derives it from "
@@ -202,27 +198,37 @@ def plan(
     Everything is checked here, before any work: names, ranges, types and the number of cells.
     """
     settings, table = declared(study, experiment, scale)
+    whole = experiment.trainings.settings(scale).values()
+    sets = tuple(v.sets for v in whole if isinstance(v, Values) and v.sets is not None)
     own: set[str] = set()
     for name, given in (overrides or {}).items():
+        if isinstance(given, Points):
+            settings = _along_points(name, given, settings, table)
+            own |= {n for point in given.settings for n in point}
+            continue
         if name not in table and name not in settings:
             raise unknown("parameter", name, (*table, *(n for n in settings if n not in table)))
         given = _listed(given)
         if isinstance(settings.get(name), Cases):
             settings[name] = _some_cases(name, settings[name], given)
             continue
+        if isinstance(settings.get(name), Points):
+            settings[name] = _some_points(settings[name], given)
+            continue
         if name in settings and settings[name] == given:
             continue
         if name in settings and _is_list(settings[name]) and not _is_list(given):
             given = [given]  # an axis stays an axis, so that claims and figures find it
-        for axis in (a for a in settings.values() if isinstance(a, Cases)):
-            if any(name in chosen for chosen in axis.settings.values()):
-                raise InputError(f"{name} is set by the cases of this experiment; choose a case")
+        for label, axis in settings.items():
+            if any(name in chosen for chosen in _settings_on(axis)):
+                raise InputError(f"{name} is set by {label} in this experiment; choose one of it")
         settings[name] = given
         own.add(name)
 
-    chosen = seeds_of(experiment.seeds_at(scale) if seeds is None else seeds)
+    chosen = seeds_of(experiment.trainings.seeds_at(scale) if seeds is None else seeds)
     lengths = [
-        len(s.settings if isinstance(s, Cases) else s) for s in map(_sized, settings.values())
+        len(s.settings if isinstance(s, (Cases, Points)) else s)
+        for s in map(_sized, settings.values())
     ]
     _check_total(math.prod(lengths) * len(chosen), yes)
 
@@ -230,14 +236,17 @@ def plan(
     for name, given in settings.items():
         if isinstance(given, Cases):
             axes.append(Axis(name, list(given.settings), list(given.settings.values())))
+        elif isinstance(given, Points):
+            checked = [{n: table[n].check(v) for n, v in each.items()} for each in given.settings]
+            axes.append(Axis(name, range(len(checked)), checked))
         elif _is_list(given):
             axes.append(_numeric_axis(table[name], given))
         else:
             fixed[name] = table[name].check(given)
-    if experiment.refine is not None:
-        _must_be_in_order(axes, experiment.refine.axis)
+    if experiment.trainings.refine is not None:
+        _must_be_in_order(axes, experiment.trainings.refine.axis)
     sweep = Sweep(
-        study, experiment, scale, tuple(axes), fixed, tuple(chosen), table, frozenset(own)
+        study, experiment, scale, tuple(axes), fixed, tuple(chosen), table, sets, frozenset(own)
     )
     sweep._point((0,) * len(axes))
     return sweep
@@ -249,20 +258,19 @@ def declared(
     """What an experiment sets at a scale, and every parameter and axis that may be set."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
-    if scale == "quick" and experiment.paper_only:
+    if scale == "quick" and experiment.trainings.paper_only:
         raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
-    settings = experiment.settings(scale)
+    settings = experiment.trainings.settings(scale)
     table = _all_pars(study, experiment, settings)
     for name, given in settings.items():
-        if isinstance(given, Extra):
-            table[name] = Par(name, float, None, given.symbol, given.says)
+        if isinstance(given, Values):
+            if name not in table:
+                table[name] = Par(name, float, None, given.symbol, given.says)
             given = given.values
         settings[name] = list(given) if isinstance(given, range) else _listed(given)
     for name, given in settings.items():
-        named = (
-            [n for s in given.settings.values() for n in s] if isinstance(given, Cases) else [name]
-        )
-        for n in named:
+        several = isinstance(given, (Cases, Points))
+        for n in [n for s in _settings_on(given) for n in s] if several else [name]:
             if n not in table and n not in RESERVED:
                 raise unknown("parameter", n, table)
     return settings, table
@@ -313,10 +321,10 @@ def _must_be_in_order(axes: Sequence[Axis], name: str) -> None:
 
 def _all_pars(study: Study, experiment: Experiment, settings: Mapping[str, Any]) -> dict[str, Par]:
     """The parameters of every simulator that the experiment uses."""
-    names = {experiment.simulator}
+    first = experiment.trainings.simulator
+    names = {first}
     for axis in settings.values():
-        if isinstance(axis, Cases):
-            names |= {s.get("simulator", experiment.simulator) for s in axis.settings.values()}
+        names |= {s.get("simulator", first) for s in _settings_on(axis)}
     table: dict[str, Par] = {}
     for name in sorted(names):
         table |= pars(study.simulator(name)[1].config)
@@ -327,7 +335,13 @@ def _listed(given: Any) -> Any:
     """Arrays and tuples as lists, and everything else as it is; a range may be too long."""
     if hasattr(given, "__array__"):
         return np.asarray(given).tolist()
-    return list(given) if isinstance(given, tuple) and not isinstance(given, Cases) else given
+    plain = isinstance(given, tuple) and not isinstance(given, (Cases, Points))
+    return list(given) if plain else given
+
+
+def is_axis(given: Any) -> bool:
+    """Whether a setting of `declared` is a dim of the Dataset."""
+    return isinstance(given, (Cases, Points)) or _is_list(given)
 
 
 def _is_list(given: Any) -> bool:
@@ -335,7 +349,7 @@ def _is_list(given: Any) -> bool:
 
 
 def _sized(given: Any) -> Any:
-    return given if isinstance(given, Cases) or _is_list(given) else [given]
+    return given if is_axis(given) else [given]
 
 
 def _some_cases(name: str, axis: Cases, given: Any) -> Cases:
@@ -346,6 +360,41 @@ def _some_cases(name: str, axis: Cases, given: Any) -> Cases:
     if not wanted or len(set(wanted)) < len(wanted):
         raise InputError(f"{name} = {shortened(wanted)} is not allowed: different cases of it")
     return Cases({label: axis.settings[label] for label in wanted})
+
+
+def _settings_on(given: Any) -> Iterable[Mapping[str, Any]]:
+    """The settings of the points of an axis that names several parameters."""
+    if isinstance(given, Cases):
+        return given.settings.values()
+    return given.settings if isinstance(given, Points) else ()
+
+
+def _along_points(
+    name: str, given: Points, settings: Mapping[str, Any], table: Mapping[str, Par]
+) -> dict[str, Any]:
+    """The settings with a design in place of all that it sets."""
+    if name in table or name in settings:
+        raise InputError(f"{name} is set here already: give the design another name")
+    if not given.settings:
+        raise InputError("a design needs at least one point")
+    named = set(given.settings[0])
+    for point in given.settings:
+        for n in point:
+            if n not in table:
+                raise unknown("parameter", n, table)
+        if set(point) != named:
+            raise InputError("the points of a design set different parameters")
+    for label, axis in settings.items():
+        if taken := [n for chosen in _settings_on(axis) for n in chosen if n in named]:
+            raise InputError(f"{taken[0]} is set by {label} in this experiment; choose one of it")
+    return {name: given} | {n: v for n, v in settings.items() if n not in named}
+
+
+def _some_points(axis: Points, given: Any) -> Points:
+    wanted = given if isinstance(given, list) else [given]
+    if not all(_is_whole(n) and 0 <= n < len(axis.settings) for n in wanted):
+        raise InputError(f"points are numbered from 0 to {len(axis.settings) - 1}")
+    return Points(tuple(axis.settings[n] for n in wanted))
 
 
 def _numeric_axis(p: Par, given: Any) -> Axis:
@@ -392,6 +441,22 @@ def parse_settings(
             raise InputError(f"{name} is set twice; for several values write {name}=v1,v2,...")
         found[name] = values.split(",") if name in cases else parse_values(table[name], values, yes)
     return found
+
+
+def parse_seeds(text: str | None, declared: int) -> int | range | None:
+    """Reads a number of seeds, or which: `FIRST:END`, or `FIRST:` for as many as declared.
+
+    >>> parse_seeds("8", 4), parse_seeds("100:108", 4), parse_seeds("100:", 4)
+    (8, range(100, 108), range(100, 104))
+    """
+    if text is None:
+        return None
+    first, colon, end = (part.strip() for part in text.partition(":"))
+    if not _WHOLE.fullmatch(first) or (end and not _WHOLE.fullmatch(end)):
+        raise _wrong_seeds(text)
+    if not colon:
+        return int(first)
+    return range(int(first), int(end) if end else int(first) + declared)
 
 
 def parse_values(p: Par, text: str, yes: bool = False) -> Any:

@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from provingground import reachable
+from provingground.config import traced
 from provingground.errors import InputError, RunError
 from provingground.keys import seed_key
 from provingground.lanes import LaneMode, lanes_run
 from provingground.machine import equations, largest_array, must_fit
 from provingground.reachable import Unknowable
-from provingground.study import Study, traced
+from provingground.study import Study
 
 if TYPE_CHECKING:
     from provingground.grid import Group, Point, Program

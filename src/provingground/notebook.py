@@ -8,9 +8,11 @@ import numpy as np
 import xarray as xr
 
 from provingground import plot, registry
+from provingground.claims import Claim
+from provingground.config import pars
 from provingground.errors import InputError, shortened, told_shortly
 from provingground.programs import probe_dims
-from provingground.study import Claim, Experiment, Prediction, Simulator, Study, pars
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 ONLY = "main"  # what the experiment is called
 LOG_FROM = 15.0  # the ratio of the largest to the smallest value from which an axis is logarithmic
@@ -66,7 +68,13 @@ def new_study(
         if not isinstance(claim, Claim):
             raise InputError(f"claims: {shortened(claim)} is not a Claim")
     title = title or name.replace("_", " ").capitalize()
-    only = Experiment(ONLY, title, grid, seeds, tuple(claims), figure or each_probe)
+    only = Experiment(
+        ONLY,
+        title,
+        Trainings(grid, seeds),
+        tuple(claims),
+        figure or each_probe,
+    )
     return Study(
         name=name,
         title=title,

@@ -25,7 +25,7 @@ def stages(job: Job) -> Iterator[None]:
 
     An experiment that is not refined has one stage, with all points.
     """
-    refine = job.sweep.experiment.refine
+    refine = job.sweep.trainings.refine
     if refine is None:
         yield
         return

@@ -16,9 +16,11 @@ from provingground.words import cost, count, leaves, number
 if TYPE_CHECKING:
     import xarray as xr
 
-    from provingground.api import Overview, Replay
-    from provingground.stats import Boundary, Law
-    from provingground.study import Condition, Estimate, Experiment, Prediction, Study, Verdict
+    from provingground.api import Overview
+    from provingground.replaying import Replay
+    from provingground.stats import Boundary, Estimate, Everywhere, Law
+    from provingground.study import Condition, Experiment, Prediction, Study
+    from provingground.verdict import Verdict
 
 T = TypeVar("T")
 MOST_VALUES = 12  # of an axis that are listed
@@ -167,13 +169,25 @@ def estimate(e: "Estimate") -> Page:
 
 
 def verdict_line(v: "Verdict") -> str:
-    return f"{v.study}/{v.experiment} {v.claim}: {v.estimate}, {bound(*v.within)}: {decision(v)}"
+    return f"{v.study}/{v.experiment} {named(v)}: {v.estimate}, {bounds(v)}: {decision(v)}"
+
+
+def named(v: "Verdict") -> str:
+    """A claim, and where it was asked if that is not where it was declared."""
+    return f"{v.claim} at {v.at}" if v.at else v.claim
+
+
+def bounds(v: "Verdict") -> str:
+    """The bounds of a claim and the theory's value."""
+    return bound(*v.within, v.theory)
 
 
 def decision(v: "Verdict") -> str:
-    """A verdict, and whether it was expected where that is worth a word."""
+    """A verdict; whether it was expected, and agrees with the theory, where that needs a word."""
     foreseen = v.verdict == v.expected == "fails"
-    return v.verdict + (", SURPRISE" if v.surprise else ", as expected" * foreseen)
+    told = v.verdict + (", SURPRISE" if v.surprise else ", as expected" * foreseen)
+    differs = v.verdict == "holds" and v.agrees is False
+    return told + ", differs from theory" * differs
 
 
 def verdict(v: "Verdict") -> Page:
@@ -189,17 +203,28 @@ def _judged(found: "Sequence[Verdict]", group: str = "") -> Table:
     rows: list[Sequence[str] | str] = []
     for v in found:
         if group != (group := f"{v.study}/{v.experiment}"):
-            rows.append(group)
-        rows.append((v.claim, str(v.estimate), bound(*v.within), decision(v), _says(v)))
+            rows.append(group + (f" ({v.conditions})" if v.conditions else ""))
+        rows.append((named(v), str(v.estimate), bounds(v), decision(v), _says(v)))
     return Table(("claim", "measured", "bound", "verdict", "says"), rows, short=4)
 
 
 def _says(v: "Verdict") -> str:
     """What a claim says, its note, and how many seeds would decide it."""
-    parts = [v.says, v.note]
+    parts = [v.says, v.note, v.details]
     if v.verdict == "unknown" and (need := v.seeds_needed) and need > v.seeds:
         parts.append(f"About {need} seeds would decide it")
     return ". ".join(part.rstrip(". ") for part in parts if part)
+
+
+def everywhere(found: "Everywhere") -> Page:
+    rows = [
+        (setting, str(alone), str(together))
+        for setting, alone, together in zip(*found, strict=True)
+    ]
+    if len(rows) > MOST_VALUES:
+        rows = [*rows[:3], ("...", "", ""), rows[-1]]
+    told = f"{count(len(found.settings), 'setting')}, one estimate each"
+    return [told, Table(("", "95% each", "95% together"), rows)]
 
 
 # --------------------------------------------------------------------------- fits
@@ -219,7 +244,7 @@ def _constants(fit: "Law") -> Table:
 
 
 def boundary(found: "Boundary") -> Page:
-    from provingground.study import Estimate  # which shows itself by a page of this module
+    from provingground.stats import Estimate  # which shows itself by a page of this module
 
     of, along = str(found.points.value.dims[0]), found.points.attrs.get("along", "threshold")
     columns = (found.points[name].to_numpy().tolist() for name in (of, "value", "low", "high"))
@@ -302,10 +327,10 @@ def prediction(p: "Prediction") -> Page:
 def study(s: "Study") -> Page:
     rows = []
     for e in s.experiments:
-        scale = "paper" if e.paper_only else "quick"
-        axes = {name: _values(given) for name, given in e.settings(scale).items()}
+        scale = "paper" if e.trainings.paper_only else "quick"
+        axes = {name: _values(given) for name, given in e.trainings.settings(scale).items()}
         told = ", ".join(f"{n} ({len(v)})" for n, v in axes.items() if v is not None)
-        rows.append((e.name, told, str(e.seeds_at(scale)), str(len(e.claims)), e.says))
+        rows.append((e.name, told, str(e.trainings.seeds_at(scale)), str(len(e.claims)), e.says))
     experiments = Table(("experiment", "axes", "seeds", "claims", "says"), rows, short=4)
     return [f"{s.name}: {s.title}", s.cite, experiments, *_parameters(s)]
 
@@ -322,12 +347,13 @@ def _parameters(s: "Study") -> Iterable[Table]:
 
 
 def experiment(e: "Experiment") -> Page:
-    quick, paper = e.settings("quick"), e.settings("paper")
+    quick, paper = e.trainings.settings("quick"), e.trainings.settings("paper")
     rows = [
         (name, "axis" if _values(paper[name]) else "fixed", _told(quick[name]), _told(paper[name]))
         for name in paper
     ]
-    rows.append(("seed", "", str(e.seeds_at("quick")), str(e.seeds_at("paper"))))
+    seeds = e.trainings.seeds_at
+    rows.append(("seed", "", str(seeds("quick")), str(seeds("paper"))))
     if all(a == b for *_, a, b in rows):
         grid = Table(("setting", "is", "values"), [row[:3] for row in rows])
     else:
@@ -342,7 +368,7 @@ def _told(given: Any) -> str:
 
 def claims(found: Sequence[Any]) -> Table:
     """The claims of an experiment that was not judged."""
-    rows = [(c.name, bound(*c.within), c.source, c.says) for c in found]
+    rows = [(c.name, bound(*c.within, c.theory), c.source, c.says) for c in found]
     return Table(("claim", "bound", "source", "says"), rows, short=2)
 
 
@@ -354,7 +380,7 @@ def overview(o: "Overview") -> Page:
     return [
         f"{name}: {which.says}",
         Table(("axis", "values"), rows),
-        f"{o.sweep.scale}: {cost(o.cost, which.refine is not None)}",
+        f"{o.sweep.scale}: {cost(o.cost, which.trainings.refine is not None)}",
         claims(which.claims_at(o.sweep.scale)) if o.verdicts is None else _judged(o.verdicts, name),
     ]
 

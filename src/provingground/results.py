@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ import xarray as xr
 
 from provingground import extend
 from provingground.chunk import Sound
+from provingground.config import pars, traced
 from provingground.engine import Job
 from provingground.errors import StoreError
+from provingground.grid import Group, Sweep
 from provingground.netcdf import Variable
 from provingground.programs import probe_dims
 
@@ -20,7 +22,8 @@ def dataset(job: Job) -> xr.Dataset:
     """The Dataset of a sweep, from what is stored. Missing cells are NaN, and counted.
 
     Dims are the sweep's axes, `seed`, and the dims of the probes. A 1-D probe named like its dim
-    becomes the coordinate. `diverged` marks trainings with a probe that is not finite.
+    becomes the coordinate. `diverged` marks trainings with a probe that is not finite. Every
+    parameter is a coordinate, along the axes that it depends on (see `settings_of`).
     """
     sweep = job.sweep
     outer = (*sweep.shape, len(sweep.seeds))
@@ -77,12 +80,14 @@ def dataset(job: Job) -> xr.Dataset:
     coords["seed"] = np.array(sweep.seeds, np.int32)
     for name, values in flat.items():
         if dims[name] == (name,) and (labels := _common(values)) is not None:
-            coords[name] = labels
+            coords[name] = _exact(labels)
             continue
         called = f"{name}_values" if dims[name] == (name,) else name
         variables[called] = ((*outer_dims, *dims[name]), values.reshape(*outer, *values.shape[1:]))
     variables["diverged"] = (outer_dims, diverged.reshape(outer))
-    ds = xr.Dataset(variables, coords)
+    known = {*variables, *coords, *(d for axes in dims.values() for d in axes)}
+    settings = {n: v for n, v in settings_of(job.sweep, job.groups).items() if n not in known}
+    ds = xr.Dataset(variables, coords | settings)
     _describe(ds, job)
     ds.attrs = {
         "study": sweep.study.name,
@@ -95,6 +100,7 @@ def dataset(job: Job) -> xr.Dataset:
         **{name: json.dumps(told) for name, told in extend.of(sweep.study).items()},
         "settings": json.dumps(dict(sweep.fixed), default=str),
         "grid": json.dumps({a.name: list(a.labels) for a in sweep.axes}, default=str),
+        "changed": ", ".join(sorted(sweep.given)),
         "cells": len(ids),
         "missing": int((wanted & ~found).sum()),
         "skipped": int((~wanted).sum()),
@@ -102,6 +108,57 @@ def dataset(job: Job) -> xr.Dataset:
         **_provenance(about),
     }
     return ds
+
+
+def settings_of(
+    sweep: Sweep, groups: Sequence[Group]
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Every parameter of a sweep over the axes along which it changes; those that are the same
+    everywhere are scalars.
+
+    Where simulators differ in their parameters, one that a point does not have is NaN (or no text).
+    """
+    points = math.prod(sweep.shape)
+    found: dict[str, np.ndarray] = {}
+    for group in groups:
+        fixed, traced_names = dict(group.program.shape), traced(group.config)
+        for name, par in pars(group.config).items():
+            if name not in found:
+                blank: Any = "" if par.type is str else np.nan
+                found[name] = np.full(points, blank, object if par.type is str else float)
+            at = traced_names.index(name) if name in traced_names else None
+            found[name][group.points] = fixed[name] if at is None else group.values[:, at]
+    table = {n: p for group in groups for n, p in pars(group.config).items()}
+    coords = {}
+    for name, values in found.items():
+        kind = table[name].type
+        if kind is str:
+            values = values.astype(str)
+        elif kind is not float and not np.isnan(values).any():
+            values = values.astype(kind)
+        coords[name] = _where_it_changes(values.reshape(sweep.shape), sweep)
+    return coords
+
+
+def _where_it_changes(values: np.ndarray, sweep: Sweep) -> tuple[tuple[str, ...], np.ndarray]:
+    """An array over the grid without the axes along which it is constant."""
+    dims = []
+    for axis in sweep.axes:
+        first = values.take([0], axis=len(dims))
+        same = (values == first) | ((values != values) & (first != first))  # NaN equals NaN
+        if np.all(same):
+            values = first.squeeze(axis=len(dims))
+        else:
+            dims.append(axis.name)
+    return tuple(dims), values
+
+
+def _exact(labels: np.ndarray) -> np.ndarray:
+    """Labels that were computed in single precision, as the numbers of six digits that they mean:
+    then `sel(alpha=0.8)` finds them."""
+    if labels.dtype != np.float32:
+        return labels
+    return np.array([float(f"{label:.6g}") for label in labels])
 
 
 def misfit(

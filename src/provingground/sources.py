@@ -36,11 +36,12 @@ import numpy as np
 
 from provingground import api, grid, outputs
 from provingground.atlas.records import record_text
+from provingground.config import traced
 from provingground.errors import InputError
 from provingground.grid import Sweep
 from provingground.identity import sha
 from provingground.keys import seed_key
-from provingground.study import Scale, traced
+from provingground.study import Scale
 from provingground.terminal import show_text
 
 # What is no part of the numbers: how errors are told.
@@ -61,8 +62,8 @@ def source_of(sweep: Sweep) -> dict[str, str]:
     for name in sorted({group.program.simulator for group in sweep.groups()}):
         simulator = study.simulators[name]
         roots += [simulator.simulate, simulator.config, simulator.probes]
-    if sweep.experiment.data:
-        roots.append(study.data[sweep.experiment.data])
+    if sweep.trainings.data:
+        roots.append(study.data[sweep.trainings.data])
     try:
         code = code_hash(*roots)
     except _Unwritten:
@@ -80,7 +81,7 @@ def _settings_hash(sweep: Sweep) -> str:
             numbers = [f"{name} {value:.9g}" for name, value in zip(names, values, strict=True)]
             points[point] = [simulator, precision, data, shape, numbers]
     in_order = [points[point] for point in sorted(points)]
-    return sha([sweep.study.name, in_order, list(sweep.seeds), sweep.experiment.refine])[:40]
+    return sha([sweep.study.name, in_order, list(sweep.seeds), sweep.trainings.refine])[:40]
 
 
 # ---------------------------------------------------------------------------- records
@@ -125,7 +126,7 @@ def same_programs(at: str, scale: Scale, about: Mapping[str, Any]) -> bool | Non
         job = api.job(at, scale=scale, store=folder, yes=True)
         now = {found.fingerprint for found in job.identities.values()}
     told = set(about["fingerprint"].split(", "))
-    return told <= now if job.sweep.experiment.refine else told == now  # or not all of it is run
+    return told <= now if job.sweep.trainings.refine else told == now  # or not all of it is run
 
 
 def renew(record: dict[str, Any]) -> list[str]:

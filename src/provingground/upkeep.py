@@ -14,12 +14,13 @@ import numpy as np
 
 from provingground import files, identity, programs
 from provingground.chunk import Chunk, Copies
+from provingground.config import pars, traced
 from provingground.errors import InputError, RunError
 from provingground.grid import Group, Point, Program
 from provingground.identity import Identity
 from provingground.results import misfit
 from provingground.store import Store
-from provingground.study import Study, pars, traced
+from provingground.study import Study
 
 T = TypeVar("T")
 CELLS_TO_RERUN = 3

@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 from processes import CELLS, SWEEP, cells, files, locks, nothing_left, temporary
 
 from provingground import api, programs
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream
-from provingground.study import Experiment, Prediction, Simulator, Study, config, par, probe
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 # ---------------------------------------------------------------------------- the killed
 
@@ -150,7 +151,13 @@ def sort_many(cfg, key):
 
 
 def test_lanes_that_do_not_fit_into_memory_are_halved(tmp_path, monkeypatch):
-    first = Experiment("first", "s", {"rate": np.linspace(1, 2, 8)}, 3, (), lambda ds: None)
+    first = Experiment(
+        "first",
+        "s",
+        Trainings({"rate": np.linspace(1, 2, 8)}, 3),
+        (),
+        lambda ds: None,
+    )
     simulators = {"one": Simulator(Config, sort_many, Probes)}
     study = Study("many", "t", "c", simulators, lambda cfg: Prediction((), {}), (first,))
     compile_, needed = programs.Programs._compile, {}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from provingground import identity
+from provingground.config import config, par, pars
 from provingground.errors import InputError
 from provingground.keys import seed_key
 from provingground.studies.group_imbalance import STUDY, table, theory
@@ -57,7 +58,6 @@ from provingground.studies.group_imbalance.tensor import (
     symmetric,
     unit,
 )
-from provingground.study import config, par, pars
 
 KEY = seed_key("group_imbalance", 0)
 
@@ -609,7 +609,9 @@ def test_points_of_the_table_are_settings():
 def test_the_literal_figure_c_1_can_be_traced(double):
     """It runs at paper scale alone."""
     experiment = STUDY.experiment("figc_1_literal")
-    cfg = StartsConfig(**{k: v for k, v in experiment.grid.items() if k in pars(StartsConfig)})
+    cfg = StartsConfig(
+        **{k: v for k, v in experiment.trainings.grid.items() if k in pars(StartsConfig)}
+    )
     found = jax.eval_shape(simulate_starts, identity.typed(cfg, "float64"), KEY)
     assert found.distance.shape == (61, 3)
 

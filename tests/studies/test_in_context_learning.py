@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from provingground import grid, identity, plot, programs
 from provingground.keys import normal, seed_key, stream
+from provingground.stats import Estimate
 from provingground.studies.in_context_learning import STUDY, baselines, gpt2, mechanism, theory
 from provingground.studies.in_context_learning.full import simulate_full
 from provingground.studies.in_context_learning.model import (
@@ -39,7 +40,6 @@ from provingground.studies.in_context_learning.prompts import (
     task,
     task_count,
 )
-from provingground.study import Estimate
 
 TINY: dict[str, Any] = dict(
     dim=8, label_dim=3, width=10, tokens=6, tokens_test=5, batch=8, steps=30, test_samples=40,
@@ -425,12 +425,12 @@ SIZES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [e.name for e in STUDY.experiments if e.paper_only])
+@pytest.mark.parametrize("name", [e.name for e in STUDY.experiments if e.trainings.paper_only])
 def test_claims_and_figures_at_paper_scale_can_be_made(name):
     """On made-up numbers of the right shapes."""
     experiment, rng = STUDY.experiment(name), np.random.default_rng(0)
-    simulator = STUDY.simulators[experiment.simulator]
-    lengths = gpt2.LENGTHS if experiment.simulator == "decoder" else mechanism.LENGTHS
+    simulator = STUDY.simulators[experiment.trainings.simulator]
+    lengths = gpt2.LENGTHS if experiment.trainings.simulator == "decoder" else mechanism.LENGTHS
     places = SIZES | {"length": lengths}
     places = {d: np.arange(v) if isinstance(v, int) else np.array(v) for d, v in places.items()}
     axes = {a.name: a.labels for a in grid.plan(STUDY, experiment, "paper").axes}

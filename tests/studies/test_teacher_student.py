@@ -40,6 +40,7 @@ from provingground.studies.teacher_student.model import (
     support_of,
     teacher_of,
 )
+from tiny import with_trainings
 
 SMALL: dict[str, Any] = dict(
     tokens=8, group=2, dim=3, outputs=4, steps=40, horizon=40, record=9, test_samples=5, frame=8
@@ -118,18 +119,17 @@ def test_a_teacher_of_one_s_own(tmp_path):
     """A complete bipartite graph: three neighbours each."""
     on = np.kron([[0, 1], [1, 0]], np.ones((3, 3)))
     mine = given_teacher(on, np.ones((2, 3)))
-    experiment = dataclasses.replace(
-        STUDY.experiment("rec_vs_sgd"),
+    experiment = with_trainings(
+        dataclasses.replace(STUDY.experiment("rec_vs_sgd"), claims=()),
         grid={"steps": 20, "horizon": 20, "record": 5, "batch": 50, "lr": 0.05},
         quick={},
         data="bipartite",
         simulator="sgd",
-        claims=(),
     )
     own = dataclasses.replace(STUDY, experiments=(experiment,), data={"bipartite": lambda: mine})
     ds = pg.run(own, "rec_vs_sgd", seeds=3, store=tmp_path)
     assert (ds.test_loss.isel(step=-1) < ds.test_loss.isel(step=0)).all()
-    exact = dataclasses.replace(experiment, simulator="recursion")
+    exact = with_trainings(experiment, simulator="recursion")
     own = dataclasses.replace(own, experiments=(exact,))
     population = pg.run(own, "rec_vs_sgd", seeds=3, store=tmp_path)
     np.testing.assert_allclose(population.energy, 6, rtol=1e-6)

@@ -14,6 +14,7 @@ import provingground as pg
 from provingground import identity, plot
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key
+from provingground.stats import Estimate
 from provingground.studies.vision_transformer import STUDY, measures, theory
 from provingground.studies.vision_transformer.model import (
     CONFUSION,
@@ -43,7 +44,6 @@ from provingground.studies.vision_transformer.tokens import (
     received,
     simulate_tokens,
 )
-from provingground.study import Estimate
 
 TINY: dict[str, Any] = dict(
     samples=6, tokens=10, n_patterns=4, dim=5, width=12, test_samples=8, steps=30, record=4,
@@ -512,7 +512,9 @@ def test_estimates_are_combined_on_the_wide_side():
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", ["value_error", "value_scale"])
 def test_what_runs_at_paper_scale_only_runs(store, axis):
-    experiment = next(e for e in STUDY.experiments if e.paper_only and axis in e.grid)
+    experiment = next(
+        e for e in STUDY.experiments if e.trainings.paper_only and axis in e.trainings.grid
+    )
     settings: dict[str, Any] = dict(width=8, samples=[4, 8], tokens=10, steps=20, test_samples=8)
     settings[axis] = [0.1, 1.0]
     ds = pg.run(STUDY, experiment.name, scale="paper", seeds=3, store=store, **settings)

@@ -22,10 +22,11 @@ from jaxtyping import Array, Float, Int
 
 import provingground as pg
 from provingground import cli
+from provingground.config import config, par
 from provingground.errors import InputError, RunError
 from provingground.machine import here
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Simulator, config, par
+from provingground.study import Simulator
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 OPTIONS = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]

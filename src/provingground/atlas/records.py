@@ -19,15 +19,16 @@ from provingground.errors import InputError
 from provingground.words import count
 
 if TYPE_CHECKING:
-    from provingground.study import Verdict
+    from provingground.verdict import Met, Verdict
 
-Outcome = Literal["holds", "fails as expected", "unknown", "surprise"]
+Outcome = Literal["holds", "fails as expected", "unknown", "surprise", "unmeasured"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
     "holds": ("holds", "hold"),
     "fails as expected": ("fails as expected", "fail as expected"),
     "unknown": ("unknown", "unknown"),
     "surprise": ("surprise", "surprises"),
+    "unmeasured": ("unmeasured", "unmeasured"),
 }
 RESULTS = Path("docs/results")  # the tracked records: what a study's claims came to at paper scale
 START, END = "<!-- results -->", "<!-- /results -->"
@@ -35,8 +36,8 @@ START, END = "<!-- results -->", "<!-- /results -->"
 
 def outcome(verdict: str, expected: str) -> Outcome:
     """The verdict in the light of what was expected. Every verdict has exactly one outcome."""
-    if verdict == "unknown":
-        return "unknown"
+    if verdict == "unknown" or verdict == "unmeasured":
+        return verdict
     if verdict != expected:
         return "surprise"
     return "holds" if verdict == "holds" else "fails as expected"
@@ -80,10 +81,26 @@ def verdict_record(
                 "surprise": v.surprise,
                 "cells": int(v.cells),
                 "diverged": int(v.diverged),
+                "kind": v.kind,
+                "bound": v.bound,
+                "theory": v.theory,
+                "agrees": v.agrees,
+                "because": list(v.because),
+                "measured": v.verdict != "unmeasured",
+                "seeds": int(v.seeds),
+                "at": v.at,
+                "decided_at": v.decided_at,
+                "conditions": _met(v.conditions),
             }
             for v in verdicts
         ],
     }
+
+
+def _met(found: "Met | None") -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {**found._asdict(), "worst": _finite(found.worst), "vacuous": list(found.vacuous)}
 
 
 def record_text(record: Mapping[str, Any]) -> bytes:

@@ -17,7 +17,9 @@ from PIL import Image
 from provingground import __version__, plot
 from provingground.atlas.latex import plain, typeset
 from provingground.atlas.records import counts, outcome
-from provingground.study import Estimate, Experiment, Study, Verdict
+from provingground.stats import Estimate
+from provingground.study import Experiment, Study
+from provingground.verdict import Verdict
 
 PIXELS_PER_INCH = 115  # on the page: figures' 8.5 pt become about as large as the text
 WHERE_FROM = {"seconds": "seconds of computing", "date": "computed on", "says": "experiment says"}
@@ -258,7 +260,7 @@ def _pages() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    tools = (advice, bound, counts, draw, gauge, measured, outcome, provenance, sweep)
+    tools = (advice, bound, counts, draw, gauge, measured, number, outcome, provenance, sweep)
     pages.globals.update({tool.__name__: tool for tool in tools})
     pages.filters.update(plain=plain, typeset=typeset)
     return pages

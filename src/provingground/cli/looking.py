@@ -54,7 +54,7 @@ def _show_study(name: str) -> None:
     for e in study.experiments:
         cells = [
             "-"
-            if s == "quick" and e.paper_only
+            if s == "quick" and e.trainings.paper_only
             else str(api.grid.plan(study, e, s, yes=True).cells)
             for s in api.SCALES
         ]
@@ -86,7 +86,7 @@ def _show_simulators(study: "Study") -> None:
 
 def _parameters(config: type) -> "Rows":
     """What is shown of each parameter of a Config, in their order."""
-    from provingground.study import pars
+    from provingground.config import pars
 
     return dict.fromkeys(
         (p.name, number(p.default), symbol(p.symbol), f"{with_letters(p.says)}; {p.allowed}")
@@ -119,15 +119,13 @@ def _show_experiment(
     lanes = f"{forecast.lanes} lanes a call on {here()}"
     if forecast.memory:
         lanes += f", {forecast.memory / 2**20:.0f} MiB of arrays"
-    show_words(
-        f"\nAt scale {scale}: {cost(forecast, sweep.experiment.refine is not None)}; {lanes}"
-    )
+    show_words(f"\nAt scale {scale}: {cost(forecast, sweep.trainings.refine is not None)}; {lanes}")
     if forecast.untimed:
         show_words("--measure times one call of each program that is not timed yet")
     show_text("")
     if seen.verdicts is None:
         rows = [
-            (c.name, compare.bound(*c.within), f"{c.says} ({c.source})")
+            (c.name, compare.bound(*c.within, c.theory), f"{c.says} ({c.source})")
             for c in sweep.experiment.claims_at(sweep.scale)
         ]
         show_table("claim", "bound", "says", rows=rows)
@@ -160,8 +158,8 @@ def conditions(
 ) -> None:
     """Each condition of the theorem at a setting: both sides, margin, satisfied or not."""
     from provingground import api
+    from provingground.config import pars
     from provingground.grid import parse_settings
-    from provingground.study import pars
 
     owner = api.study(study)
     config = owner.simulator()[1].config

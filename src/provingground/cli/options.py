@@ -29,7 +29,14 @@ SetOption = Annotated[
         show_default=False,
     ),
 ]
-SeedsOption = Annotated[int | None, typer.Option(help="Number of seeds.", show_default=False)]
+SeedsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help="Number of seeds, or which: FIRST:END, or FIRST: for as many as declared.",
+        show_default=False,
+    ),
+]
 StoreOption = Annotated[
     Path | None,
     typer.Option(
@@ -57,6 +64,7 @@ SchedulerOption = Annotated[
         show_default=False,
     ),
 ]
+DrawOption = Annotated[int, typer.Option(help="Seed of the drawing.", show_default=False)]
 DashboardOption = Annotated[
     bool, typer.Option("--dashboard", help="With --workers: Dask's dashboard on port 8787.")
 ]
@@ -68,11 +76,15 @@ def job_of(
     experiment: "Experiment",
     scale: str,
     set_: list[str] | None,
-    seeds: int | None,
+    seeds: str | None,
     lanes: int | None,
     store: Any,
     yes: bool,
     trace: bool = True,
+    *,
+    design: int | None = None,
+    off_slice: int | None = None,
+    draw: int = 0,
 ) -> "Job":
     """The sweep of an experiment with what `--set` says."""
     from provingground import api, grid
@@ -82,12 +94,15 @@ def job_of(
         owner,
         experiment.name,
         scale=scale,  # pyright: ignore[reportArgumentType]
-        seeds=seeds,
+        seeds=grid.parse_seeds(seeds, experiment.trainings.seeds_at(scale)),  # pyright: ignore
         lanes=lanes,
         store=store,
         yes=yes,
         trace=trace,
         settings=grid.parse_settings(set_ or [], *declared, yes=yes),
+        design=design,
+        off_slice=off_slice,
+        draw=draw,
     )
 
 

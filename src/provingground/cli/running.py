@@ -11,6 +11,7 @@ from provingground import outputs
 from provingground.cli.base import app
 from provingground.cli.options import (
     DashboardOption,
+    DrawOption,
     HeadlineOption,
     LanesOption,
     ScaleOption,
@@ -46,6 +47,14 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Write the Dataset to this netCDF file.", show_default=False)
     ] = None,
+    design: Annotated[
+        int | None,
+        typer.Option(
+            help="So many settings drawn from the domain of its laws, in place of its grid.",
+            show_default=False,
+        ),
+    ] = None,
+    draw: DrawOption = 0,
     yes: YesOption = False,
 ) -> None:
     """Run what is missing of an experiment."""
@@ -53,8 +62,9 @@ def run(
 
     outputs.check(out, (".nc",))
     must_go_together(workers, scheduler, dashboard)
-    job = job_of(*api.resolve(target), scale, set_, seeds, lanes, store, yes)
-    say(cost(job.forecast(), job.sweep.experiment.refine is not None))
+    owner, which = api.resolve(target)
+    job = job_of(owner, which, scale, set_, seeds, lanes, store, yes, design=design, draw=draw)
+    say(cost(job.forecast(), job.sweep.trainings.refine is not None))
     start = time.perf_counter()
     with executor_of(workers, scheduler, dashboard) as executor:
         ds = api.finish(job, executor=executor)
@@ -93,12 +103,21 @@ def check(
             show_default=False,
         ),
     ] = None,
+    off_slice: Annotated[
+        int | None,
+        typer.Option(
+            help="Judge them at so many settings drawn from their domain, on fresh seeds.",
+            show_default=False,
+        ),
+    ] = None,
+    draw: DrawOption = 0,
 ) -> None:
     """Run what is missing and judge the claims.
 
-    Exit code 0 when nothing surprises, 1 on a surprise or an undecided headline claim.
+    Exit code 0 when nothing surprises, 1 on a surprise, an undecided headline claim, or a claim
+    that cannot be measured at its own settings.
     """
-    from provingground import api, exports
+    from provingground import api, exports, grid
     from provingground.atlas.records import record_text, verdict_record
     from provingground.engine import together
     from provingground.machine import here
@@ -108,13 +127,18 @@ def check(
     formats = [name for name, wanted in asked.items() if wanted]
     if len(formats) > 1:
         raise InputError(f"{' and '.join(formats)} go to the same place: give one of them")
-    api.enough_seeds(seeds)
+    api.enough_seeds(grid.parse_seeds(seeds, api.LEAST_SEEDS))
     outputs.check(save, (".json", *exports.TABLES))
     must_go_together(workers, scheduler, dashboard)
     chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
+    if off_slice is not None:
+        chosen = api.with_domain(chosen)
     kept = api.store_at(store)
     start = time.perf_counter()
-    jobs = [job_of(*each, scale, set_, seeds, lanes, kept, False) for each in chosen]
+    jobs = [
+        job_of(*each, scale, set_, seeds, lanes, kept, False, off_slice=off_slice, draw=draw)
+        for each in chosen
+    ]
     whole = bool(save and save.suffix == ".json")
     sweeps = [job.sweep for job in jobs if whole]  # whose sources are read before they may change
     sources = {f"{s.study.name}/{s.experiment.name}": source_of(s) for s in sweeps}

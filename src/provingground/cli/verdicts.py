@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from provingground.compare import bound
-from provingground.reprs import decision
+from provingground.reprs import bounds, decision, named
 from provingground.terminal import any_letter, show_table
 
 if TYPE_CHECKING:
-    from provingground.study import Verdict
+    from provingground.verdict import Verdict
 
-MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? "}
+MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? ", "unmeasured": "! "}
 
 
 def show_verdicts(verdicts: "Sequence[Verdict]") -> None:
@@ -19,14 +18,14 @@ def show_verdicts(verdicts: "Sequence[Verdict]") -> None:
     group = ""
     for v in verdicts:
         if group != (group := f"{v.study}/{v.experiment}"):
-            rows.append((f"{group}:",))
+            rows.append((f"{group}:" + (f" {v.conditions}" if v.conditions else ""),))
         rows.append(
             (
-                f"  {v.claim}",
+                f"  {named(v)}",
                 any_letter(MARKS[v.verdict]) + decision(v),
                 str(v.estimate),
-                bound(*v.within),
-                f"{v.says}. {v.note}" if v.note else v.says,
+                bounds(v),
+                ". ".join(part.rstrip(". ") for part in (v.says, v.note, v.details) if part),
             )
         )
     show_table("  claim", "verdict", "measured", "bound", "says", rows=rows)

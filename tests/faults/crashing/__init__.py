@@ -16,8 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from provingground import plot
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream
-from provingground.study import Experiment, Prediction, Simulator, Study, config, par, probe
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 
 @config
@@ -63,6 +64,12 @@ STUDY = Study(
     simulators={"one": Simulator(Config, simulate, Probes)},
     theory=lambda cfg: Prediction((), {}),
     experiments=(
-        Experiment("first", "Its end.", {"rate": [1.0, 2.0, 3.0, 4.0]}, 6, (), figure=draw),
+        Experiment(
+            "first",
+            "Its end.",
+            Trainings({"rate": [1.0, 2.0, 3.0, 4.0]}, 6),
+            (),
+            figure=draw,
+        ),
     ),
 )

@@ -7,7 +7,9 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from provingground import plot, stats
-from provingground.study import Claim, Experiment, Prediction, Simulator, Study, config, par, probe
+from provingground.claims import Claim
+from provingground.config import config, par, probe
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 DRAWN: list[xr.Dataset] = []
 
@@ -44,6 +46,12 @@ STUDY = Study(
     simulators={"one": Simulator(Config, simulate, Probes, host=True)},
     theory=lambda cfg: Prediction((), {}),
     experiments=(
-        Experiment("first", "Its end.", {"rate": [1.0, 2.0, 3.0]}, 4, (POSITIVE,), figure=draw),
+        Experiment(
+            "first",
+            "Its end.",
+            Trainings({"rate": [1.0, 2.0, 3.0]}, 4),
+            (POSITIVE,),
+            figure=draw,
+        ),
     ),
 )

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from provingground import stats
-from provingground.study import Claim, Estimate, Experiment, Refine, axis, cases
+from provingground.claims import Claim
+from provingground.stats import Estimate
+from provingground.study import Experiment, Refine, Trainings, axis, cases
 
 from . import measures, theory
 
@@ -16,7 +17,7 @@ SIGNAL_NORMS = np.geomspace(1, 100, 24)
 
 QUICK_SNR = list(measures.snr_of(np.geomspace(10, 100, 13)))
 
-FIGURE_1: dict[str, Any] = dict(
+FIGURE_1 = Trainings(
     grid={"samples": list(range(2, 21)), "snr": list(measures.snr_of(SIGNAL_NORMS))},
     seeds=8,
     quick={
@@ -55,7 +56,7 @@ def boundary_law(
 FIG1B = Experiment(
     "fig1b",
     says="The map of Figure 1(a) cut at test loss 0.2: a sharp transition along a curve.",
-    **FIGURE_1,
+    trainings=FIGURE_1,
     claims=(
         *boundary_law("boundary_exponent", "boundary_constant"),
         Claim(
@@ -93,13 +94,15 @@ FIG1B = Experiment(
 BOUNDARY = Experiment(
     "boundary",
     says="The boundary of Figure 1(b), traced by bisection, and on to twice the paper's samples.",
-    grid={
-        "samples": [4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40],
-        "snr": list(measures.snr_of(SIGNAL_NORMS)),
-    },
-    seeds=8,
-    quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6},
-    refine=Refine("snr", "test_loss", measures.CUT),
+    trainings=Trainings(
+        grid={
+            "samples": [4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40],
+            "snr": list(measures.snr_of(SIGNAL_NORMS)),
+        },
+        seeds=8,
+        quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6},
+        refine=Refine("snr", "test_loss", measures.CUT),
+    ),
     claims=boundary_law("traced_exponent", "traced_constant"),
     figure=measures.draw_boundary,
 )
@@ -107,7 +110,7 @@ BOUNDARY = Experiment(
 FIG1A = Experiment(
     "fig1a",
     says="Test loss (and error) at training loss 0.01 over sample size and signal-to-noise ratio.",
-    **FIGURE_1,
+    trainings=FIGURE_1,
     claims=(
         Claim(
             "falls_with_ratio",
@@ -158,19 +161,21 @@ def numerics_claims() -> tuple[Claim, ...]:
 NUMERICS = Experiment(
     "numerics",
     says="The boundary of Figure 1 with half the step size, and in double precision.",
-    grid={
-        "numerics": cases(
-            {
-                "as printed": {},
-                "half step": {"lr": 0.05},
-                "float64": {"precision": "float64"},
-            }
-        ),
-        "samples": [4, 8, 12, 16, 20],
-        "snr": list(measures.snr_of(np.geomspace(25, 100, 12))),
-    },
-    seeds=8,
-    quick={"samples": [6, 20], "snr": QUICK_SNR[::2], "seeds": 5},
+    trainings=Trainings(
+        grid={
+            "numerics": cases(
+                {
+                    "as printed": {},
+                    "half step": {"lr": 0.05},
+                    "float64": {"precision": "float64"},
+                }
+            ),
+            "samples": [4, 8, 12, 16, 20],
+            "snr": list(measures.snr_of(np.geomspace(25, 100, 12))),
+        },
+        seeds=8,
+        quick={"samples": [6, 20], "snr": QUICK_SNR[::2], "seeds": 5},
+    ),
     claims=(
         *numerics_claims(),
         Claim(
@@ -232,14 +237,16 @@ def dynamics_claims(winner: str, loser: str, source: str) -> tuple[Claim, ...]:
 FIG3 = Experiment(
     "fig3",
     says="Benign regime: attention, query-key products and values of signal and noise in time.",
-    grid={
-        **measures.DYNAMICS,
-        **measures.BENIGN,
-        "steps": 700,
-        "record": 701,
-        "attention": ATTENTION,
-    },
-    seeds=16,
+    trainings=Trainings(
+        grid={
+            **measures.DYNAMICS,
+            **measures.BENIGN,
+            "steps": 700,
+            "record": 701,
+            "attention": ATTENTION,
+        },
+        seeds=16,
+    ),
     claims=(
         *dynamics_claims("signal", "noise", "Figure 3, Lemmas 5.2 and 5.3"),
         Claim(
@@ -276,14 +283,16 @@ FIG3 = Experiment(
 FIG4 = Experiment(
     "fig4",
     says="Harmful regime: attention, query-key products and values of signal and noise in time.",
-    grid={
-        **measures.DYNAMICS,
-        **measures.HARMFUL,
-        "steps": 700,
-        "record": 701,
-        "attention": ATTENTION,
-    },
-    seeds=16,
+    trainings=Trainings(
+        grid={
+            **measures.DYNAMICS,
+            **measures.HARMFUL,
+            "steps": 700,
+            "record": 701,
+            "attention": ATTENTION,
+        },
+        seeds=16,
+    ),
     claims=(
         *dynamics_claims("noise", "signal", "Figure 4, Appendix E"),
         Claim(
@@ -319,19 +328,20 @@ QUICK_VARIATIONS = [*list(measures.VARIATIONS)[:7], "$M = 4$"]
 COLLAPSE = Experiment(
     "collapse",
     says="The boundary for other noises, sizes and step sizes: R is the control variable.",
-    grid={
-        "samples": 8,
-        "key_width": 256,
-        "variation": cases(measures.VARIATIONS),
-        "ratio": axis(np.geomspace(0.7, 5, 16), "R", "signal ratio"),
-    },
-    derive=measures.at_ratio,
-    seeds=16,
-    quick={
-        "variation": cases({k: measures.VARIATIONS[k] for k in QUICK_VARIATIONS}),
-        "ratio": axis(np.geomspace(0.9, 4.2, 10), "R", "signal ratio"),
-        "seeds": 8,
-    },
+    trainings=Trainings(
+        grid={
+            "samples": 8,
+            "key_width": 256,
+            "variation": cases(measures.VARIATIONS),
+            "ratio": axis(np.geomspace(0.7, 5, 16), "R", "signal ratio", sets=measures.at_ratio),
+        },
+        seeds=16,
+        quick={
+            "variation": cases({k: measures.VARIATIONS[k] for k in QUICK_VARIATIONS}),
+            "ratio": np.geomspace(0.9, 4.2, 10),
+            "seeds": 8,
+        },
+    ),
     claims=(
         Claim(
             "ratio_low",
@@ -371,16 +381,18 @@ COLLAPSE = Experiment(
 STAGES = Experiment(
     "stages",
     says="Rates: time to a training loss, early growth of the values, logarithmic late growth.",
-    grid={
-        **measures.DYNAMICS,
-        "steps": 1400,
-        "record": 1401,
-        "eps": 0.005,
-        "lr": [0.02, 0.01, 0.005],
-        "regime": cases({"benign": measures.BENIGN, "harmful": measures.HARMFUL}),
-    },
-    seeds=8,
-    quick={"lr": [0.02, 0.01], "steps": 700, "record": 701},
+    trainings=Trainings(
+        grid={
+            **measures.DYNAMICS,
+            "steps": 1400,
+            "record": 1401,
+            "eps": 0.005,
+            "lr": [0.02, 0.01, 0.005],
+            "regime": cases({"benign": measures.BENIGN, "harmful": measures.HARMFUL}),
+        },
+        seeds=8,
+        quick={"lr": [0.02, 0.01], "steps": 700, "record": 701},
+    ),
     claims=(
         Claim(
             "step_invariance",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, par, probe
 from provingground.errors import InputError
 from provingground.keys import stream, uniform
 from provingground.nets.transformer import (
@@ -21,7 +22,6 @@ from provingground.nets.transformer import (
     sinusoidal,
     visible,
 )
-from provingground.study import config, par, probe
 from provingground.train import descend, log_steps
 
 from .inference import TYPES, draw_batch, noise_of, span_patterns

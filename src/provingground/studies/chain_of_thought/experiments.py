@@ -1,10 +1,12 @@
 """The experiments on inference, one per figure, and the list of all."""
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import figures, measures
 from .training import FIG7_7, FIGF_1, SPAN, THM3_ALPHA, THM3_EPS, THM3_K, THM3_M, TRAINED
@@ -44,7 +46,7 @@ FIG7_3A = Experiment(
         ),
     ),
     figure=figures.draw_errors("cot_error", "alpha_test", "CoT error by matching fraction"),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_3B = Experiment(
@@ -54,7 +56,7 @@ FIG7_3B = Experiment(
     figure=figures.draw_errors(
         "cot_error", "tau", "CoT error by trajectory probability (primacy grows, too)"
     ),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_3C = Experiment(
@@ -72,7 +74,7 @@ FIG7_3C = Experiment(
         ),
     ),
     figure=figures.draw_errors("cot_error", "rho", "CoT error by primacy", (0.3, 1.0)),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_4A = Experiment(
@@ -97,7 +99,7 @@ FIG7_4A = Experiment(
         ),
     ),
     figure=figures.draw_errors("icl_error", "alpha_test", "ICL error by matching fraction"),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_4B = Experiment(
@@ -116,7 +118,7 @@ FIG7_4B = Experiment(
     figure=figures.draw_errors(
         "icl_error", "tau_io", "ICL error by input-output probability (primacy grows, too)"
     ),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_4C = Experiment(
@@ -134,7 +136,7 @@ FIG7_4C = Experiment(
         ),
     ),
     figure=figures.draw_errors("icl_error", "rho_io", "ICL error by primacy", (0.3, 1.0)),
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_5 = Experiment(
@@ -179,7 +181,7 @@ FIG7_5 = Experiment(
         ),
     ),
     figure=figures.draw_condition,
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_2 = Experiment(
@@ -195,7 +197,7 @@ FIG7_2 = Experiment(
         ),
     ),
     figure=figures.draw_map,
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 FIG7_6 = Experiment(
@@ -234,7 +236,7 @@ FIG7_6 = Experiment(
         ),
     ),
     figure=figures.draw_dynamics,
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 VOTE = Experiment(
@@ -265,13 +267,10 @@ VOTE = Experiment(
         ),
     ),
     figure=figures.draw_vote,
-    **{
-        **TRAINED,
-        "grid": {
-            **TRAINED["grid"],
-            "by": cases({"network": {}, "vote": {"simulator": "plurality"}}),
-        },
-    },
+    trainings=replace(
+        TRAINED,
+        grid={**TRAINED.grid, "by": cases({"network": {}, "vote": {"simulator": "plurality"}})},
+    ),
 )
 
 
@@ -290,9 +289,12 @@ NOT_TIGHT = "(7.20) is an upper bound; what counts is the number of matched exam
 LAWS = Experiment(
     "laws",
     says="Examples needed for an error of 0.05, one factor at a time, by the vote.",
-    grid={"suite": "laws", "examples_test": 1024, "test_samples": 400},
-    seeds=16,
-    quick={"examples_test": 256, "test_samples": 160, "seeds": 6},
+    trainings=Trainings(
+        grid={"suite": "laws", "examples_test": 1024, "test_samples": 400},
+        seeds=16,
+        quick={"examples_test": 256, "test_samples": 160, "seeds": 6},
+        simulator="plurality",
+    ),
     claims=(
         law("alpha", "alpha_test", "α'", (-1.2, -0.8), source="counting matched examples"),
         law(
@@ -347,7 +349,6 @@ LAWS = Experiment(
         ),
     ),
     figure=figures.draw_laws,
-    simulator="plurality",
 )
 
 
@@ -388,21 +389,44 @@ def example_claims(
 FIG7_1 = Experiment(
     "fig7_1",
     says="Example 1: errors by input with many examples.",
-    grid={
-        "suite": "example_1", "n_steps": 2, "n_patterns_test": 2, "examples_test": 1024,
-        "test_samples": 200, "lr": 10.0,
-        "by": cases({"vote": {"simulator": "plurality"}, "network": {}}),
-    },
-    seeds=16,
-    quick={"by": cases({"vote": {"simulator": "plurality"}}), "seeds": 6, "test_samples": 100},
+    trainings=Trainings(
+        grid={
+            "suite": "example_1",
+            "n_steps": 2,
+            "n_patterns_test": 2,
+            "examples_test": 1024,
+            "test_samples": 200,
+            "lr": 10.0,
+            "by": cases({"vote": {"simulator": "plurality"}, "network": {}}),
+        },
+        seeds=16,
+        quick={"by": cases({"vote": {"simulator": "plurality"}}), "seeds": 6, "test_samples": 100},
+    ),
     claims=(
         *example_claims("vote", None, ((-inf, 0.02), (0.95, inf), (-inf, 0.02))),
         *example_claims("network", "paper", ((-inf, 0.15), (0.3, inf), (-inf, 0.02))),
     ),
     figure=figures.draw_example,
-)  # fmt: skip
+)
 
 EXPERIMENTS = (
-    FIG7_3A, FIG7_3B, FIG7_3C, FIG7_4A, FIG7_4B, FIG7_4C, FIG7_5, FIG7_2, FIG7_6, SPAN,
-    THM3_EPS, VOTE, LAWS, FIG7_1, THM3_M, THM3_ALPHA, THM3_K, FIG7_7, FIGF_1,
-)  # fmt: skip
+    FIG7_3A,
+    FIG7_3B,
+    FIG7_3C,
+    FIG7_4A,
+    FIG7_4B,
+    FIG7_4C,
+    FIG7_5,
+    FIG7_2,
+    FIG7_6,
+    SPAN,
+    THM3_EPS,
+    VOTE,
+    LAWS,
+    FIG7_1,
+    THM3_M,
+    THM3_ALPHA,
+    THM3_K,
+    FIG7_7,
+    FIGF_1,
+)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import stats
-from provingground.study import Estimate
+from provingground.stats import Estimate
 
 from . import suites, theory
 from .inference import TYPES

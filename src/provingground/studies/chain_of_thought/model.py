@@ -14,9 +14,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, par, probe
 from provingground.errors import InputError
 from provingground.keys import normal, stream, uniform
-from provingground.study import config, par, probe
 from provingground.train import Trace, descend, log_steps
 
 ROUNDING = 1e-4  # alpha times l is a count; a float32 product may lie above it by this much

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import probe
 from provingground.errors import InputError
 from provingground.keys import normal, stream
-from provingground.study import probe
 from provingground.train import by_lane
 
 from . import theory

@@ -4,12 +4,13 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import figures, measures
 
 # One training serves Figures 7.2 to 7.6: each is tested on all settings and prompt lengths.
-TRAINED: dict[str, Any] = dict(
+TRAINED = Trainings(
     grid={"lr": 1.0, "steps": 10_000, "record": 60, "examples_test": 512, "test_samples": 400},
     seeds=16,
     quick={
@@ -38,7 +39,7 @@ THM3_EPS = Experiment(
         ),
     ),
     figure=figures.draw_loss,
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 SMALL = (0.0, 0.4)  # fractions of matching examples at which training does not start near its end
@@ -48,9 +49,12 @@ SCALING = {"examples": 40, "steps": 600, "lr": 10.0}
 THM3_M = Experiment(
     "thm3_m",
     says="Training steps to a loss of 0.01 against the number of patterns.",
-    grid={**SCALING, "eps": 0.01, "n_patterns": [10, 15, 20, 25]},
-    seeds=16,
-    quick={"n_patterns": [10, 20], "seeds": 6},
+    trainings=Trainings(
+        grid={**SCALING, "eps": 0.01, "n_patterns": [10, 15, 20, 25]},
+        seeds=16,
+        quick={"n_patterns": [10, 20], "seeds": 6},
+        simulator="training",
+    ),
     claims=(
         Claim(
             "linear",
@@ -69,15 +73,17 @@ THM3_M = Experiment(
         ),
     ),
     figure=figures.draw_times("n_patterns", "Steps to a loss of 0.01", 1.0),
-    simulator="training",
 )
 
 THM3_ALPHA = Experiment(
     "thm3_alpha",
     says="Training steps to a loss of 0.1 against the fraction of matching examples.",
-    grid={**SCALING, "eps": 0.1, "alpha": [0.1, 0.2, 0.4, 0.8]},
-    seeds=16,
-    quick={"seeds": 6},
+    trainings=Trainings(
+        grid={**SCALING, "eps": 0.1, "alpha": [0.1, 0.2, 0.4, 0.8]},
+        seeds=16,
+        quick={"seeds": 6},
+        simulator="training",
+    ),
     claims=(
         Claim(
             "decreasing",
@@ -105,7 +111,6 @@ THM3_ALPHA = Experiment(
         ),
     ),
     figure=figures.draw_times("alpha", "Steps to a loss of 0.1", -2.0, SMALL),
-    simulator="training",
 )
 
 SPAN = Experiment(
@@ -140,15 +145,18 @@ SPAN = Experiment(
         ),
     ),
     figure=figures.draw_span,
-    **TRAINED,
+    trainings=TRAINED,
 )
 
 THM3_K = Experiment(
     "thm3_k",
     says="Training steps to a loss of 0.01 against the number of reasoning steps.",
-    grid={**SCALING, "eps": 0.01, "n_steps": [2, 3, 5]},
-    seeds=16,
-    paper_only=True,
+    trainings=Trainings(
+        grid={**SCALING, "eps": 0.01, "n_steps": [2, 3, 5]},
+        seeds=16,
+        paper_only=True,
+        simulator="training",
+    ),
     claims=(
         Claim(
             "bound",
@@ -161,15 +169,14 @@ THM3_K = Experiment(
         ),
     ),
     figure=figures.draw_times("n_steps", "Steps to a loss of 0.01", 1.0),
-    simulator="training",
 )
 
 FIG7_7 = Experiment(
     "fig7_7",
     says="Attention of every layer and head of a three-layer transformer, K = 2.",
-    grid={"steps": 2000, "record": 25},
-    seeds=8,
-    paper_only=True,
+    trainings=Trainings(
+        grid={"steps": 2000, "record": 25}, seeds=8, paper_only=True, simulator="deep"
+    ),
     claims=(
         Claim(
             "largest",
@@ -194,7 +201,6 @@ FIG7_7 = Experiment(
         ),
     ),
     figure=figures.draw_layers("Three layers, two heads: the best head of each layer"),
-    simulator="deep",
 )
 
 
@@ -205,15 +211,18 @@ def sinusoidal(measure: Any) -> Any:
 FIGF_1 = Experiment(
     "figf_1",
     says="Attention of a three-layer transformer with sinusoidal positions.",
-    grid={
-        "heads": 1,
-        "sees_itself": False,
-        "steps": 5000,
-        "record": 25,
-        "encoding": cases({"sinusoidal": {"positions": "sinusoidal"}, "by step": {}}),
-    },
-    seeds=8,
-    paper_only=True,
+    trainings=Trainings(
+        grid={
+            "heads": 1,
+            "sees_itself": False,
+            "steps": 5000,
+            "record": 25,
+            "encoding": cases({"sinusoidal": {"positions": "sinusoidal"}, "by step": {}}),
+        },
+        seeds=8,
+        paper_only=True,
+        simulator="deep",
+    ),
     claims=(
         Claim(
             "rises",
@@ -245,5 +254,4 @@ FIGF_1 = Experiment(
         ),
     ),
     figure=figures.draw_layers("Three layers, one head, sinusoidal positions", "sinusoidal"),
-    simulator="deep",
 )

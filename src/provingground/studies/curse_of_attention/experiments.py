@@ -6,7 +6,8 @@ Those on section 5 (kernel and training) are in `training.py`.
 from math import inf
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import measures, remedies
 from .training import (
@@ -24,9 +25,11 @@ from .training import (
 OOD_RISK = Experiment(
     "ood_risk",
     says="Risk on sign-inconsistent series: attention, residual linear network, zero.",
-    grid={**STANDARD, "features": FEATURES, "noise": [0.0, 0.01, 0.03, 0.1]},
-    seeds=16,
-    quick={**QUICK, "seeds": 8},
+    trainings=Trainings(
+        grid={**STANDARD, "features": FEATURES, "noise": [0.0, 0.01, 0.03, 0.1]},
+        seeds=16,
+        quick={**QUICK, "seeds": 8},
+    ),
     claims=(
         Claim(
             "worse_than_zero",
@@ -96,17 +99,19 @@ OOD_RISK = Experiment(
 WIDTH_DATA_TIME = Experiment(
     "width_data_time",
     says="More width, data or time.",
-    grid={
-        **STANDARD,
-        "noise": 0.1,
-        "features": FEATURES,
-        "more": cases({"standard": {}, "width": {"width": 2048}, "samples": {"samples": 256}}),
-    },
-    seeds=8,
-    quick={
-        **QUICK,
-        "more": cases({"less of both": {"samples": 16, "width": 64}, "width, samples": {}}),
-    },
+    trainings=Trainings(
+        grid={
+            **STANDARD,
+            "noise": 0.1,
+            "features": FEATURES,
+            "more": cases({"standard": {}, "width": {"width": 2048}, "samples": {"samples": 256}}),
+        },
+        seeds=8,
+        quick={
+            **QUICK,
+            "more": cases({"less of both": {"samples": 16, "width": 64}, "width, samples": {}}),
+        },
+    ),
     claims=(
         Claim(
             "no_cure",
@@ -123,16 +128,18 @@ WIDTH_DATA_TIME = Experiment(
 EXPRESSIVITY = Experiment(
     "expressivity",
     says="The best signed measure over neurons, fitted in distribution by ridge regression.",
-    grid={
-        "features": FEATURES,
-        "samples": 6000,
-        "points": 51,
-        "noise": 0.0,
-        "test_samples": 4000,
-    },
-    simulator="ridge",
-    seeds=8,
-    quick={"seeds": 4},
+    trainings=Trainings(
+        grid={
+            "features": FEATURES,
+            "samples": 6000,
+            "points": 51,
+            "noise": 0.0,
+            "test_samples": 4000,
+        },
+        simulator="ridge",
+        seeds=8,
+        quick={"seeds": 4},
+    ),
     claims=(
         Claim(
             "measure_worse_than_zero",
@@ -157,10 +164,12 @@ EXPRESSIVITY = Experiment(
 SSM_BUILD = Experiment(
     "ssm_build",
     says="A state-space model with the wanted features, and which Properties can hold.",
-    grid={"features": cases(measures.ALL_MODES), "tokens": [4, 8, 16]},
-    simulator="series",
-    seeds=8,
-    quick={"tokens": [4, 8], "seeds": 4},
+    trainings=Trainings(
+        grid={"features": cases(measures.ALL_MODES), "tokens": [4, 8, 16]},
+        simulator="series",
+        seeds=8,
+        quick={"tokens": [4, 8], "seeds": 4},
+    ),
     claims=(
         Claim(
             "recursion",
@@ -235,10 +244,12 @@ SHAPES = {
 CASE12 = Experiment(
     "case12",
     says="Section 7: the gradient's formula, and whether local attention moves as Cases 1, 2 say.",
-    grid={"shape": cases(SHAPES)},
-    simulator="local",
-    seeds=8,
-    quick={"shape": cases({k: SHAPES[k] for k in ("(8, 4)", "(16, 8)")}), "seeds": 4},
+    trainings=Trainings(
+        grid={"shape": cases(SHAPES)},
+        simulator="local",
+        seeds=8,
+        quick={"shape": cases({k: SHAPES[k] for k in ("(8, 4)", "(16, 8)")}), "seeds": 4},
+    ),
     claims=(
         Claim(
             "formula",
@@ -286,19 +297,21 @@ NO_HELP = ("gradient descent", "Adam", "Adam, weight decay", "trained $a$", "dif
 REMEDIES = Experiment(
     "remedies",
     says="Every remedy of section 7.2 side by side.",
-    grid={
-        "features": FEATURES,
-        "samples": 128,
-        "width": 64,
-        "noise": 0.1,
-        "steps": 2000,
-        "record": 4,
-        "test_samples": 2000,
-        "variant": cases(remedies.VARIANTS),
-    },
-    simulator="scalar",
-    seeds=8,
-    quick={"width": 16, "steps": 200, "test_samples": 1000, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "features": FEATURES,
+            "samples": 128,
+            "width": 64,
+            "noise": 0.1,
+            "steps": 2000,
+            "record": 4,
+            "test_samples": 2000,
+            "variant": cases(remedies.VARIANTS),
+        },
+        simulator="scalar",
+        seeds=8,
+        quick={"width": 16, "steps": 200, "test_samples": 1000, "seeds": 4},
+    ),
     claims=(
         Claim(
             "no_help",

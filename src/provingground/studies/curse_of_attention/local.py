@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream
-from provingground.study import config, par, probe
 
 
 @config

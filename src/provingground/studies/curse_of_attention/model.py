@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, stream
 from provingground.maths import kernels
 from provingground.maths.sums import sums
-from provingground.study import config, mask, par, probe, size
 from provingground.train import by_lane, iterate, log_steps
 
 MIX, UNIT, UNIFORM = range(3)

@@ -13,8 +13,8 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from provingground import blocks
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream
-from provingground.study import config, par, probe
 from provingground.train import by_lane, descend, log_steps
 
 from .model import (

@@ -4,7 +4,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import measures
 
@@ -15,10 +16,12 @@ QUICK: dict[str, Any] = dict(steps=300, record=16, test_samples=1000)
 NTK_LMIN = Experiment(
     "ntk_lmin",
     says="The smallest eigenvalue of the tangent kernel against the number of samples.",
-    grid={"samples": [2, 4, 6, 8, 10, 12, 14, 16], "width": 4096},
-    simulator="kernel",
-    seeds=16,
-    quick={"samples": [2, 4, 6, 8, 12, 16], "seeds": 8},
+    trainings=Trainings(
+        grid={"samples": [2, 4, 6, 8, 10, 12, 14, 16], "width": 4096},
+        simulator="kernel",
+        seeds=16,
+        quick={"samples": [2, 4, 6, 8, 12, 16], "seeds": 8},
+    ),
     claims=(
         Claim(
             "collapse",
@@ -41,9 +44,11 @@ NTK_LMIN = Experiment(
 NTK_DRIFT = Experiment(
     "ntk_drift",
     says="How far weights and kernel move, against the width.",
-    grid={**STANDARD, "samples": [6, 64], "width": [64, 256, 1024, 4096], "noise": 0.1},
-    seeds=16,
-    quick={**QUICK, "width": [64, 256, 1024], "seeds": 8},
+    trainings=Trainings(
+        grid={**STANDARD, "samples": [6, 64], "width": [64, 256, 1024, 4096], "noise": 0.1},
+        seeds=16,
+        quick={**QUICK, "width": [64, 256, 1024], "seeds": 8},
+    ),
     claims=(
         Claim(
             "radius_exponent",
@@ -110,9 +115,11 @@ NTK_DRIFT = Experiment(
 ASYM_DIRECTION = Experiment(
     "asym_direction",
     says="Share of weights that have moved in the direction of their read-out.",
-    grid={**STANDARD, "noise": 0.1, "features": cases(measures.GAMMAS)},
-    seeds=16,
-    quick={**QUICK, "features": cases(measures.QUICK_GAMMAS), "seeds": 8},
+    trainings=Trainings(
+        grid={**STANDARD, "noise": 0.1, "features": cases(measures.GAMMAS)},
+        seeds=16,
+        quick={**QUICK, "features": cases(measures.QUICK_GAMMAS), "seeds": 8},
+    ),
     claims=(
         Claim(
             "first_step",
@@ -163,15 +170,17 @@ ASYM_DIRECTION = Experiment(
 ASYM_SIGN = Experiment(
     "asym_sign",
     says="Share of weights with the sign of their read-out.",
-    grid={
-        **STANDARD,
-        "noise": 0.1,
-        "features": FEATURES,
-        "width": [64, 256, 2048],
-        "init_scale": [0.1, 1.0],
-    },
-    seeds=8,
-    quick={**QUICK, "width": [256], "seeds": 8},
+    trainings=Trainings(
+        grid={
+            **STANDARD,
+            "noise": 0.1,
+            "features": FEATURES,
+            "width": [64, 256, 2048],
+            "init_scale": [0.1, 1.0],
+        },
+        seeds=8,
+        quick={**QUICK, "width": [256], "seeds": 8},
+    ),
     claims=(
         Claim(
             "signs_follow",
@@ -230,9 +239,11 @@ ASYM_SIGN = Experiment(
 SIGN_THEOREM = Experiment(
     "sign_theorem",
     says="Whether the output keeps the sign of the last value, and what that costs.",
-    grid={**STANDARD, "noise": 0.1, "features": cases(measures.GAMMAS)},
-    seeds=16,
-    quick={**QUICK, "features": cases(measures.QUICK_GAMMAS), "seeds": 8},
+    trainings=Trainings(
+        grid={**STANDARD, "noise": 0.1, "features": cases(measures.GAMMAS)},
+        seeds=16,
+        quick={**QUICK, "features": cases(measures.QUICK_GAMMAS), "seeds": 8},
+    ),
     claims=(
         Claim(
             "same_sign_mix",
@@ -292,10 +303,12 @@ SIGN_THEOREM = Experiment(
 ATTN_RESIDUAL = Experiment(
     "attn_residual",
     says="Mean attention on the last step of a Gaussian series against the weight.",
-    grid={"tokens": [2, 4, 8, 16]},
-    simulator="gaussian",
-    seeds=16,
-    quick={"samples": 10_000, "seeds": 4},
+    trainings=Trainings(
+        grid={"tokens": [2, 4, 8, 16]},
+        simulator="gaussian",
+        seeds=16,
+        quick={"samples": 10_000, "seeds": 4},
+    ),
     claims=(
         Claim(
             "negative_weights",

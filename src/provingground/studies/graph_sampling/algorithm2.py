@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import mask, size
 from provingground.keys import normal, stream
-from provingground.study import mask, size
 from provingground.train import by_lane
 
 from . import samplers

@@ -3,7 +3,8 @@
 from math import inf
 from typing import Any
 
-from provingground.study import Claim, Experiment, axis, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import drawing, measures
 
@@ -24,19 +25,25 @@ MATCHED_GRAPHS = {
 CTRL_SAMPLING = Experiment(
     "ctrl_sampling",
     says="Test error and errors of aggregation over the sampled fraction of nodes.",
-    grid={
-        "graph": cases(MATCHED_GRAPHS),
-        "sampling": cases(SAMPLING),
-        "fraction": axis([0.3, 0.5, 0.7, 0.9, 1.0], "S_l/N_l", "sampled fraction of nodes"),
-    },
-    derive=measures.at_fraction,
-    seeds=8,
-    quick={
-        **QUICK,
-        "sampling": cases({k: SAMPLING[k] for k in ("asymmetric", "symmetric")}),
-        "fraction": axis([0.5, 0.7, 0.9, 1.0], "S_l/N_l", "sampled fraction of nodes"),
-        "seeds": 4,
-    },
+    trainings=Trainings(
+        grid={
+            "graph": cases(MATCHED_GRAPHS),
+            "sampling": cases(SAMPLING),
+            "fraction": axis(
+                [0.3, 0.5, 0.7, 0.9, 1.0],
+                "S_l/N_l",
+                "sampled fraction of nodes",
+                sets=measures.at_fraction,
+            ),
+        },
+        seeds=8,
+        quick={
+            **QUICK,
+            "sampling": cases({k: SAMPLING[k] for k in ("asymmetric", "symmetric")}),
+            "fraction": [0.5, 0.7, 0.9, 1.0],
+            "seeds": 4,
+        },
+    ),
     claims=(
         Claim(
             "falls_with_fraction",
@@ -138,13 +145,15 @@ FORMS = {
 OPTIMISER = Experiment(
     "optimiser",
     says="The printed training against Adam, on labels of (5.20).",
-    grid={"concept": False, "samples": 1500, "form": cases(FORMS)},
-    seeds=16,
-    quick={
-        **QUICK,
-        "form": cases({"printed SGD": {**PRINTED, "steps": 1200}}),
-        "seeds": 4,
-    },
+    trainings=Trainings(
+        grid={"concept": False, "samples": 1500, "form": cases(FORMS)},
+        seeds=16,
+        quick={
+            **QUICK,
+            "form": cases({"printed SGD": {**PRINTED, "steps": 1200}}),
+            "seeds": 4,
+        },
+    ),
     claims=(
         Claim(
             "printed_learns",
@@ -186,15 +195,17 @@ PARTS = {
 ALGORITHM_2 = Experiment(
     "algorithm2",
     says="Algorithm 2 and its parts: smoothing, random signs, weight decay and regularisers.",
-    grid={
-        "form": cases(
-            {**PARTS, "whole, noisy SGD": dict(optimiser="sgd", lr=0.3, noise=1e-3, steps=3000)}
-        ),
-        "width": [32, 256],
-    },
-    simulator="algorithm2",
-    seeds=8,
-    quick={**QUICK, "width": [32], "form": cases(PARTS), "seeds": 6},
+    trainings=Trainings(
+        grid={
+            "form": cases(
+                {**PARTS, "whole, noisy SGD": dict(optimiser="sgd", lr=0.3, noise=1e-3, steps=3000)}
+            ),
+            "width": [32, 256],
+        },
+        simulator="algorithm2",
+        seeds=8,
+        quick={**QUICK, "width": [32], "form": cases(PARTS), "seeds": 6},
+    ),
     claims=(
         Claim(
             "whole_learns",

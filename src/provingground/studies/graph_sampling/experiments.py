@@ -4,7 +4,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import drawing, measures
 from .controls import ALGORITHM_2, CTRL_SAMPLING, OPTIMISER, QUICK
@@ -12,13 +13,15 @@ from .controls import ALGORITHM_2, CTRL_SAMPLING, OPTIMISER, QUICK
 MATCH = Experiment(
     "ctrl_match",
     says="Test error where training scales the groups as the labels do, and where it does not.",
-    grid={
-        "graph": cases(measures.GRAPHS),
-        "scales": cases(measures.TRAINED),
-        "dataset": cases(measures.DATASETS),
-    },
-    seeds=8,
-    quick={**QUICK, "seeds": 6},
+    trainings=Trainings(
+        grid={
+            "graph": cases(measures.GRAPHS),
+            "scales": cases(measures.TRAINED),
+            "dataset": cases(measures.DATASETS),
+        },
+        seeds=8,
+        quick={**QUICK, "seeds": 6},
+    ),
     claims=(
         Claim(
             "matched_small",
@@ -102,18 +105,20 @@ def graph_claims(
 FIG5_1 = Experiment(
     "fig5_1",
     says="Test error over the number of labels, for three graphs of different largest row sum.",
-    grid={
-        "target": cases(measures.TARGETS),
-        "degrees": cases(measures.DEGREES),
-        "samples": [50, 100, 200, 400, 800, 1500],
-        "p1": 0.7,
-        "p2": 0.3,
-        "p1_hat": 0.7,
-        "p2_hat": 0.3,
-        "width": 500,
-    },
-    seeds=96,
-    quick={**QUICK, "samples": [25, 75, 400], "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "target": cases(measures.TARGETS),
+            "degrees": cases(measures.DEGREES),
+            "samples": [50, 100, 200, 400, 800, 1500],
+            "p1": 0.7,
+            "p2": 0.3,
+            "p1_hat": 0.7,
+            "p2_hat": 0.3,
+            "width": 500,
+        },
+        seeds=96,
+        quick={**QUICK, "samples": [25, 75, 400], "seeds": 4},
+    ),
     claims=graph_claims(
         "samples",
         "more labels",
@@ -127,18 +132,20 @@ FIG5_1 = Experiment(
 FIG5_2 = Experiment(
     "fig5_2",
     says="Test error over the number of neurons, for the same graphs.",
-    grid={
-        "target": cases(measures.TARGETS),
-        "degrees": cases(measures.DEGREES),
-        "width": [4, 12, 32, 500],
-        "p1": 0.7,
-        "p2": 0.3,
-        "p1_hat": 0.7,
-        "p2_hat": 0.3,
-        "samples": 1500,
-    },
-    seeds=8,
-    quick={**QUICK, "width": [4, 12, 32], "samples": 400, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "target": cases(measures.TARGETS),
+            "degrees": cases(measures.DEGREES),
+            "width": [4, 12, 32, 500],
+            "p1": 0.7,
+            "p2": 0.3,
+            "p1_hat": 0.7,
+            "p2_hat": 0.3,
+            "samples": 1500,
+        },
+        seeds=8,
+        quick={**QUICK, "width": [4, 12, 32], "samples": 400, "seeds": 4},
+    ),
     claims=graph_claims(
         "width", "more neurons", "neurons", "Figure 5.2, (5.17)", ("help_concept",)
     ),
@@ -151,14 +158,16 @@ SCALES = cases(measures.TRAINED)
 FIG5_3A = Experiment(
     "fig5_3a",
     says="Three datasets on the unbalanced graph, by scales in training.",
-    grid={
-        **measures.UNBALANCED,
-        "target": cases(measures.TARGETS),
-        "scales": SCALES,
-        "dataset": DATASETS,
-    },
-    seeds=8,
-    quick={**QUICK, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            **measures.UNBALANCED,
+            "target": cases(measures.TARGETS),
+            "scales": SCALES,
+            "dataset": DATASETS,
+        },
+        seeds=8,
+        quick={**QUICK, "seeds": 4},
+    ),
     claims=(
         Claim(
             "dataset_1_best",
@@ -203,14 +212,16 @@ FIG5_3A = Experiment(
 FIG5_4A = Experiment(
     "fig5_4a",
     says="The same on the balanced graph.",
-    grid={
-        **measures.BALANCED,
-        "target": cases(measures.TARGETS),
-        "scales": SCALES,
-        "dataset": DATASETS,
-    },
-    seeds=8,
-    quick={**QUICK, "seeds": 5},
+    trainings=Trainings(
+        grid={
+            **measures.BALANCED,
+            "target": cases(measures.TARGETS),
+            "scales": SCALES,
+            "dataset": DATASETS,
+        },
+        seeds=8,
+        quick={**QUICK, "seeds": 5},
+    ),
     claims=(
         Claim(
             "dataset_3_best_printed",
@@ -284,9 +295,11 @@ FAVOURS_HUBS = Claim(
 FIG5_3B = Experiment(
     "fig5_3b",
     says="The three datasets on the unbalanced graph, sampled by FastGCN.",
-    grid={**measures.UNBALANCED, **FAST, "setting": cases(FAST_LABELS)},
-    seeds=8,
-    quick=FAST_QUICK,
+    trainings=Trainings(
+        grid={**measures.UNBALANCED, **FAST, "setting": cases(FAST_LABELS)},
+        seeds=8,
+        quick=FAST_QUICK,
+    ),
     claims=(
         Claim(
             "fast_1_lowest_mse",
@@ -337,9 +350,9 @@ FIG5_3B = Experiment(
 FIG5_4B = Experiment(
     "fig5_4b",
     says="The three datasets on the balanced graph, sampled by FastGCN.",
-    grid={**measures.BALANCED, **FAST, "setting": cases(FAST_LABELS)},
-    seeds=8,
-    quick=FAST_QUICK,
+    trainings=Trainings(
+        grid={**measures.BALANCED, **FAST, "setting": cases(FAST_LABELS)}, seeds=8, quick=FAST_QUICK
+    ),
     claims=(
         Claim(
             "fast_balanced_lowest_mse",

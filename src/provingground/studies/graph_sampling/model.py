@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, UInt
 
+from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, stream, uniform
-from provingground.study import config, mask, par, probe, size
 from provingground.train import Trace, by_lane, descend
 
 from . import samplers

@@ -3,7 +3,8 @@
 from math import inf
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import drawing, measures, theory
 from .labels import COVERAGE, FIG3_3A, FIG3_3B, FIG3_6
@@ -15,15 +16,17 @@ FRACTIONS = [0.6, 0.45, 0.33, 0.22, 0.15]
 PE_ABLATION = Experiment(
     "pe_ablation",
     says="What attention and the distance encoding are good for: five networks on one graph.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.1,
-        "steps": 4000,
-        "samples": [50, 200],
-        "network": cases(measures.NETWORKS),
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 400, "samples": [50, 120], "seeds": 4},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "confusion_ratio": 0.1,
+            "steps": 4000,
+            "samples": [50, 200],
+            "network": cases(measures.NETWORKS),
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 400, "samples": [50, 120], "seeds": 4},
+    ),
     claims=(
         Claim(
             "gt_learns",
@@ -87,15 +90,17 @@ PE_ABLATION = Experiment(
 FIG3_4 = Experiment(
     "fig3_4",
     says="Test loss in time for labels of which a fraction contradicts the vote.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.0,
-        "steps": 6000,
-        "samples": 400,
-        "frac_inconsistent": [0.0, 0.05, 0.1, 0.15, 0.2],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 300, "samples": 256, "seeds": 8},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "confusion_ratio": 0.0,
+            "steps": 6000,
+            "samples": 400,
+            "frac_inconsistent": [0.0, 0.05, 0.1, 0.15, 0.2],
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 300, "samples": 256, "seeds": 8},
+    ),
     claims=(
         Claim(
             "plateau",
@@ -139,15 +144,17 @@ FIG3_4 = Experiment(
 FIG3_5 = Experiment(
     "fig3_5",
     says="Attention on class-relevant nodes and on all others, in time.",
-    grid={
-        **PAPER,
-        "frac_disc": [0.2, 0.3, 0.4, 0.6, 0.8],
-        "confusion_ratio": 0.0,
-        "steps": 6000,
-        "samples": 400,
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 400, "samples": 256, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "frac_disc": [0.2, 0.3, 0.4, 0.6, 0.8],
+            "confusion_ratio": 0.0,
+            "steps": 6000,
+            "samples": 400,
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 400, "samples": 256, "seeds": 4},
+    ),
     claims=(
         Claim(
             "attention_concentrates",
@@ -183,16 +190,20 @@ FIG3_5 = Experiment(
 FIG3_7 = Experiment(
     "fig3_7",
     says="Steps that the GCN on the core ring needs, over γ_d; also Figure B.6(b).",
-    grid={
-        **PAPER,
-        **measures.GCN,
-        "confusion_ratio": 0.2,
-        "samples": 800,
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.28, 0.25, 0.2, 0.16],
-    },
-    derive=measures.enough_steps(2.0),
-    seeds=20,
-    quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            **measures.GCN,
+            "confusion_ratio": 0.2,
+            "samples": 800,
+            "frac_disc": axis(
+                [0.8, 0.6, 0.5, 0.4, 0.33, 0.28, 0.25, 0.2, 0.16],
+                sets=measures.enough_steps(2.0),
+            ),
+        },
+        seeds=20,
+        quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
+    ),
     claims=(
         Claim(
             "gcn_steps_law",
@@ -218,20 +229,24 @@ FIG3_7 = Experiment(
 FIGB6 = Experiment(
     "figb6",
     says="Steps that the GT needs over γ_d, beside those of the GCN on the core ring.",
-    grid={
-        **PAPER,
-        "samples": 800,
-        "network": cases(
-            {
-                "GT": dict(confusion_ratio=0.05),
-                "GCN, core known": dict(confusion_ratio=0.2, **measures.GCN),
-            }
-        ),
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.28, 0.25, 0.2, 0.16],
-    },
-    derive=measures.enough_steps(2.0),
-    seeds=20,
-    quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "samples": 800,
+            "network": cases(
+                {
+                    "GT": dict(confusion_ratio=0.05),
+                    "GCN, core known": dict(confusion_ratio=0.2, **measures.GCN),
+                }
+            ),
+            "frac_disc": axis(
+                [0.8, 0.6, 0.5, 0.4, 0.33, 0.28, 0.25, 0.2, 0.16],
+                sets=measures.enough_steps(2.0),
+            ),
+        },
+        seeds=20,
+        quick={**QUICK, "samples": 128, "frac_disc": FRACTIONS, "seeds": 5},
+    ),
     claims=(
         Claim(
             "gt_steps_flat",
@@ -268,14 +283,16 @@ FIGB6 = Experiment(
 PE_ORDER = Experiment(
     "pe_order",
     says="The learned distance bias against the mean winning margins.",
-    grid={
-        **PAPER,
-        "steps": 4000,
-        "samples": 400,
-        "setting": cases(measures.SETTINGS),
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 300, "samples": 256, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "steps": 4000,
+            "samples": 400,
+            "setting": cases(measures.SETTINGS),
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 300, "samples": 256, "seeds": 4},
+    ),
     claims=(
         Claim(
             "core_bias_largest",
@@ -309,10 +326,15 @@ PE_ORDER = Experiment(
 STEP_SIZE = Experiment(
     "step_size",
     says="Steps until the test loss is small, over the step size.",
-    grid={"record": 61, "samples": 400, "lr": [0.01, 0.02, 0.05, 0.1, 0.2]},
-    derive=measures.flow_steps,
-    seeds=20,
-    quick={"record": 21, "samples": 256, "lr": [0.1, 0.15, 0.2, 0.3, 0.4], "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "record": 61,
+            "samples": 400,
+            "lr": axis([0.01, 0.02, 0.05, 0.1, 0.2], sets=measures.flow_steps),
+        },
+        seeds=20,
+        quick={"record": 21, "samples": 256, "lr": [0.1, 0.15, 0.2, 0.3, 0.4], "seeds": 4},
+    ),
     claims=(
         Claim(
             "steps_law_paper",

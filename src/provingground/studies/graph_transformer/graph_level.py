@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import mask, probe, size
 from provingground.keys import signs, stream
-from provingground.study import mask, probe, size
 from provingground.train import Activation, Optimiser, descend
 
 from .model import (

@@ -3,7 +3,8 @@
 from math import inf
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import drawing, measures
 from .measures import PAPER, QUICK
@@ -17,15 +18,19 @@ LABELS = [8, 16, 32, 64, 128]
 FIG3_3A = Experiment(
     "fig3_3a",
     says="Success rate of the GT over labelled nodes and the discriminative fraction.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.05,
-        "steps": 10000,
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
-        "samples": [*LABELS, 256],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 600, "frac_disc": [0.7, 0.3], "samples": LABELS, "seeds": 6},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "confusion_ratio": 0.05,
+            "steps": 10000,
+            "frac_disc": axis(
+                [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16], sets=measures.enough_steps(2.5)
+            ),
+            "samples": [*LABELS, 256],
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 600, "frac_disc": [0.7, 0.3], "samples": LABELS, "seeds": 6},
+    ),
     claims=(
         Claim(
             "more_labels_help",
@@ -61,15 +66,17 @@ FIG3_3A = Experiment(
 FIG3_3B = Experiment(
     "fig3_3b",
     says="Success rate of the GT over labelled nodes and the confusion ratio.",
-    grid={
-        **PAPER,
-        "frac_disc": 0.4,
-        "steps": 10000,
-        "confusion_ratio": [0.0, 0.1, 0.2, 0.3, 0.4],
-        "samples": [*LABELS, 256, 512],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 600, "confusion_ratio": [0.0, 0.2], "samples": LABELS, "seeds": 6},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "frac_disc": 0.4,
+            "steps": 10000,
+            "confusion_ratio": [0.0, 0.1, 0.2, 0.3, 0.4],
+            "samples": [*LABELS, 256, 512],
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 600, "confusion_ratio": [0.0, 0.2], "samples": LABELS, "seeds": 6},
+    ),
     claims=(
         Claim(
             "confusion_hurts",
@@ -114,16 +121,18 @@ FIG3_3B = Experiment(
 COVERAGE = Experiment(
     "coverage",
     says="Which trainings succeed: those whose labels cover every pattern with every vote.",
-    grid={
-        **PAPER,
-        "confusion_ratio": 0.2,
-        "steps": 10000,
-        "network": BOTH,
-        "frac_disc": [0.2, 0.4, 0.6, 0.8],
-        "samples": [*COVERING, 256, 512],
-    },
-    seeds=20,
-    quick={**QUICK, "steps": 800, "frac_disc": 0.4, "samples": COVERING, "seeds": 6},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            "confusion_ratio": 0.2,
+            "steps": 10000,
+            "network": BOTH,
+            "frac_disc": [0.2, 0.4, 0.6, 0.8],
+            "samples": [*COVERING, 256, 512],
+        },
+        seeds=20,
+        quick={**QUICK, "steps": 800, "frac_disc": 0.4, "samples": COVERING, "seeds": 6},
+    ),
     claims=(
         Claim(
             "covered_succeeds",
@@ -181,16 +190,19 @@ COVERAGE = Experiment(
 FIG3_6 = Experiment(
     "fig3_6",
     says="Success rate of the GCN on the core ring over labelled nodes and γ_d.",
-    grid={
-        **PAPER,
-        **measures.GCN,
-        "confusion_ratio": 0.2,
-        "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
-        "samples": [2, 4, *LABELS, 256],
-    },
-    derive=measures.enough_steps(2.5),
-    seeds=20,
-    quick={**QUICK, "frac_disc": [0.6, 0.3], "samples": [2, 4, 8, 16, 32], "seeds": 6},
+    trainings=Trainings(
+        grid={
+            **PAPER,
+            **measures.GCN,
+            "confusion_ratio": 0.2,
+            "frac_disc": axis(
+                [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16], sets=measures.enough_steps(2.5)
+            ),
+            "samples": [2, 4, *LABELS, 256],
+        },
+        seeds=20,
+        quick={**QUICK, "frac_disc": [0.6, 0.3], "samples": [2, 4, 8, 16, 32], "seeds": 6},
+    ),
     claims=(
         Claim(
             "gcn_labels_law",

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Num, UInt
 
+from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, signs, stream, uniform
-from provingground.study import config, mask, par, probe, size
 from provingground.train import Activation, Optimiser, Trace, by_lane, descend
 
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import mask, size
 from provingground.keys import normal, stream, uniform
-from provingground.study import mask, size
 from provingground.train import Activation, Optimiser, descend
 
 from .model import (

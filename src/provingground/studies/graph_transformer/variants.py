@@ -3,29 +3,33 @@
 from math import inf
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import drawing, measures
 
 REDUCTION = Experiment(
     "reduction",
     says="Training on counts, on nodes, with noise, and with fresh samples at every step.",
-    grid={
-        "lr": 0.1,
-        "record": 61,
-        "confusion_ratio": 0.1,
-        "samples": 64,
-        "steps": 400,
-        "form": cases(
-            {
-                "counts": {},
-                "nodes": dict(simulator="nodes"),
-                "noisy nodes": dict(simulator="nodes", noise=0.01),
-                "fresh samples": dict(bank=401),
-            }
-        ),
-    },
-    seeds=20,
+    trainings=Trainings(
+        grid={
+            "lr": 0.1,
+            "record": 61,
+            "confusion_ratio": 0.1,
+            "samples": 64,
+            "steps": 400,
+            "form": cases(
+                {
+                    "counts": {},
+                    "nodes": dict(simulator="nodes"),
+                    "noisy nodes": dict(simulator="nodes", noise=0.01),
+                    "fresh samples": dict(bank=401),
+                }
+            ),
+        },
+        seeds=20,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "counts_are_exact",
@@ -50,36 +54,38 @@ REDUCTION = Experiment(
         ),
     ),
     figure=drawing.draw_reduction,
-    paper_only=True,
 )
 
 
 ENCODINGS = Experiment(
     "encodings",
     says="Other encodings in place of the distance: eigenvectors, random walks, degree.",
-    grid={
-        "lr": 0.1,
-        "record": 31,
-        "nodes": 400,
-        "degree": 48,
-        "key_width": 24,
-        "value_width": 24,
-        "confusion_ratio": 0.1,
-        "noise": 0.01,
-        "samples": 100,
-        "steps": 600,
-        "encoded": cases(
-            {
-                "distance": {},
-                "none": dict(encoding=0.0),
-                "laplacian": dict(encoding=0.0, absolute="laplacian"),
-                "walk": dict(encoding=0.0, absolute="walk"),
-                "degree": dict(encoding=0.0, absolute="degree"),
-            }
-        ),
-    },
-    seeds=20,
-    simulator="nodes",
+    trainings=Trainings(
+        grid={
+            "lr": 0.1,
+            "record": 31,
+            "nodes": 400,
+            "degree": 48,
+            "key_width": 24,
+            "value_width": 24,
+            "confusion_ratio": 0.1,
+            "noise": 0.01,
+            "samples": 100,
+            "steps": 600,
+            "encoded": cases(
+                {
+                    "distance": {},
+                    "none": dict(encoding=0.0),
+                    "laplacian": dict(encoding=0.0, absolute="laplacian"),
+                    "walk": dict(encoding=0.0, absolute="walk"),
+                    "degree": dict(encoding=0.0, absolute="degree"),
+                }
+            ),
+        },
+        seeds=20,
+        simulator="nodes",
+        paper_only=True,
+    ),
     claims=(
         *(
             Claim(
@@ -114,25 +120,27 @@ ENCODINGS = Experiment(
         ),
     ),
     figure=drawing.draw_encodings,
-    paper_only=True,
 )
 
 
 GRAPH_LEVEL = Experiment(
     "graph_level",
     says="Whole graphs classified by the mean output of their nodes.",
-    grid={
-        "lr": 0.5,
-        "record": 41,
-        "nodes": 60,
-        "degree": 8,
-        "confusion_ratio": 0.1,
-        "steps": 400,
-        "test_graphs": 100,
-        "samples": [8, 32, 128],
-    },
-    seeds=20,
-    simulator="graphs",
+    trainings=Trainings(
+        grid={
+            "lr": 0.5,
+            "record": 41,
+            "nodes": 60,
+            "degree": 8,
+            "confusion_ratio": 0.1,
+            "steps": 400,
+            "test_graphs": 100,
+            "samples": [8, 32, 128],
+        },
+        seeds=20,
+        simulator="graphs",
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "graphs_learned",
@@ -150,5 +158,4 @@ GRAPH_LEVEL = Experiment(
         ),
     ),
     figure=drawing.draw_graph_level,
-    paper_only=True,
 )

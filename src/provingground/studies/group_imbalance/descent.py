@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, mask, par, probe
 from provingground.keys import normal, stream
-from provingground.study import config, mask, par, probe
 from provingground.train import Trace, by_lane, iterate
 
 from .model import (

@@ -7,7 +7,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, axis
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis
 
 from . import measures
 from .measures import factor, geometric, group_2, rise, typical
@@ -23,9 +24,11 @@ QUICK: dict[str, Any] = dict(test_samples=5000, seeds=12)
 FIG4_7B = Experiment(
     "fig4_7b",
     says="Test loss against the fraction of a minority with the larger covariance.",
-    grid={**FRACTIONS, "var_2": 10.0, "fraction": [0.001, 0.01, 0.05, 0.1, 0.2, 0.3]},
-    seeds=64,
-    quick={**QUICK, "fraction": [0.001, 0.05, 0.3], "seeds": 20},
+    trainings=Trainings(
+        grid={**FRACTIONS, "var_2": 10.0, "fraction": [0.001, 0.01, 0.05, 0.1, 0.2, 0.3]},
+        seeds=64,
+        quick={**QUICK, "fraction": [0.001, 0.05, 0.3], "seeds": 20},
+    ),
     claims=(
         Claim(
             "average_loss_rises",
@@ -80,9 +83,11 @@ FIG4_7B = Experiment(
 FIG4_7A = Experiment(
     "fig4_7a",
     says="Test loss against the fraction of a minority with the smaller covariance.",
-    grid={**FRACTIONS, "var_1": 10.0, "fraction": [0.01, 0.1, 0.2, 0.3, 0.4, 0.5]},
-    seeds=64,
-    quick={**QUICK, "fraction": [0.01, 0.2, 0.5]},
+    trainings=Trainings(
+        grid={**FRACTIONS, "var_1": 10.0, "fraction": [0.01, 0.1, 0.2, 0.3, 0.4, 0.5]},
+        seeds=64,
+        quick={**QUICK, "fraction": [0.01, 0.2, 0.5]},
+    ),
     claims=(
         Claim(
             "average_loss_falls",
@@ -130,14 +135,16 @@ FIG4_7A = Experiment(
 FIG4_6A = Experiment(
     "fig4_6a",
     says="Test loss against the covariance of a minority.",
-    grid={
-        "fraction": 0.2,
-        "mean_1": 2.0,
-        "mean_2": -2.0,
-        "var_2": [0.05, 0.25, 1.0, 2.0, 4.0, 8.0],
-    },
-    seeds=64,
-    quick={**QUICK, "var_2": [0.05, 1.0, 8.0], "seeds": 20},
+    trainings=Trainings(
+        grid={
+            "fraction": 0.2,
+            "mean_1": 2.0,
+            "mean_2": -2.0,
+            "var_2": [0.05, 0.25, 1.0, 2.0, 4.0, 8.0],
+        },
+        seeds=64,
+        quick={**QUICK, "var_2": [0.05, 1.0, 8.0], "seeds": 20},
+    ),
     claims=(
         *(
             Claim(
@@ -175,13 +182,15 @@ FIG4_6A = Experiment(
 FIG4_6B = Experiment(
     "fig4_6b",
     says="Test loss against the mean of a minority; the paper's range is from -2 on.",
-    grid={
-        "fraction": 0.2,
-        "mean_1": 2.0,
-        "mean_2": [-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 1.0, 2.0],
-    },
-    seeds=128,
-    quick={**QUICK, "mean_2": [-4.0, -2.0, 0.0]},
+    trainings=Trainings(
+        grid={
+            "fraction": 0.2,
+            "mean_1": 2.0,
+            "mean_2": [-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 1.0, 2.0],
+        },
+        seeds=128,
+        quick={**QUICK, "mean_2": [-4.0, -2.0, 0.0]},
+    ),
     claims=(
         Claim(
             "group_loss_rises_as_printed",
@@ -230,9 +239,11 @@ FIG4_6B = Experiment(
 FIG4_5B = Experiment(
     "fig4_5b",
     says="Distance of the minimiser to the teacher against the number of samples.",
-    grid={"var_1": 9.0, "var_2": 9.0, "samples": [2000, 4000, 8000, 20_000, 40_000, 60_000]},
-    seeds=400,
-    quick={**QUICK, "samples": [4000, 8000, 20_000]},
+    trainings=Trainings(
+        grid={"var_1": 9.0, "var_2": 9.0, "samples": [2000, 4000, 8000, 20_000, 40_000, 60_000]},
+        seeds=400,
+        quick={**QUICK, "samples": [4000, 8000, 20_000]},
+    ),
     claims=(
         Claim(
             "error_exponent",
@@ -256,10 +267,12 @@ FIG4_5B = Experiment(
 FIG4_5A = Experiment(
     "fig4_5a",
     says="Convergence rate against the number of neurons.",
-    simulator="wide",
-    grid={"width": [1, 2, 3, 4, 5, 6]},
-    seeds=40,
-    quick={"width": [1, 2, 3, 4], "seeds": 8, "test_samples": 1000},
+    trainings=Trainings(
+        simulator="wide",
+        grid={"width": [1, 2, 3, 4, 5, 6]},
+        seeds=40,
+        quick={"width": [1, 2, 3, 4], "seeds": 8, "test_samples": 1000},
+    ),
     claims=(
         Claim(
             "slower_with_neurons",
@@ -293,11 +306,12 @@ def opposite(settings: dict[str, Any]) -> dict[str, float]:
 FIG4_4A = Experiment(
     "fig4_4a",
     says="Descent to the minimiser for several means.",
-    simulator="descent",
-    grid={"mean_1": [0.05, 0.25, 0.5, 1.0, 1.5, 2.0], "steps": 200_000},
-    derive=opposite,
-    seeds=16,
-    quick={**TWO, "mean_1": [0.05, 0.5, 1.0], "seeds": 6},
+    trainings=Trainings(
+        simulator="descent",
+        grid={"mean_1": axis([0.05, 0.25, 0.5, 1.0, 1.5, 2.0], sets=opposite), "steps": 200_000},
+        seeds=16,
+        quick={**TWO, "mean_1": [0.05, 0.5, 1.0], "seeds": 6},
+    ),
     claims=(
         Claim(
             "linear",
@@ -340,7 +354,7 @@ FIG4_4A = Experiment(
 
 
 def norms(*values: float) -> Any:
-    return axis(list(values), r"\|\Sigma\|", "norm of the covariances")
+    return axis(list(values), r"\|\Sigma\|", "norm of the covariances", sets=of_norm)
 
 
 def of_norm(settings: dict[str, Any]) -> dict[str, float]:
@@ -351,11 +365,12 @@ def of_norm(settings: dict[str, Any]) -> dict[str, float]:
 FIG4_4B = Experiment(
     "fig4_4b",
     says="Descent to the minimiser for several covariances.",
-    simulator="descent",
-    grid={"norm": norms(0.1, 0.3, 1.0, 3.0, 10.0, 30.0), "samples": 50_000, "steps": 40_000},
-    derive=of_norm,
-    seeds=32,
-    quick={"norm": norms(0.1, 1.0, 30.0), **TWO, "steps": 1000, "seeds": 8},
+    trainings=Trainings(
+        simulator="descent",
+        grid={"norm": norms(0.1, 0.3, 1.0, 3.0, 10.0, 30.0), "samples": 50_000, "steps": 40_000},
+        seeds=32,
+        quick={"norm": norms(0.1, 1.0, 30.0), **TWO, "steps": 1000, "seeds": 8},
+    ),
     claims=(
         Claim(
             "fastest_in_the_middle",
@@ -379,10 +394,11 @@ FIG4_4B = Experiment(
 FIG4_4B_TEACHERS = Experiment(
     "fig4_4b_teachers",
     says="The rates of Figure 4.4(b) without descents, for many teachers.",
-    grid={"norm": norms(0.3, 1.0, 2.0, 3.0, 5.0, 10.0), "stretch": 0.1, "samples": 50_000},
-    derive=of_norm,
-    seeds=512,
-    paper_only=True,
+    trainings=Trainings(
+        grid={"norm": norms(0.3, 1.0, 2.0, 3.0, 5.0, 10.0), "stretch": 0.1, "samples": 50_000},
+        seeds=512,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "fastest_at_one",
@@ -400,11 +416,12 @@ FIG4_4B_TEACHERS = Experiment(
 NOISE = Experiment(
     "noise",
     says="Descent with noise in the gradient: the distance that is kept.",
-    simulator="descent",
-    grid={"mean_1": 0.05, "noise": [0.01, 0.03, 0.1, 0.3], "times": 40.0},
-    derive=opposite,
-    seeds=32,
-    quick={**TWO, "noise": [0.01, 0.03, 0.1], "times": 20.0, "seeds": 6},
+    trainings=Trainings(
+        simulator="descent",
+        grid={"mean_1": axis(0.05, sets=opposite), "noise": [0.01, 0.03, 0.1, 0.3], "times": 40.0},
+        seeds=32,
+        quick={**TWO, "noise": [0.01, 0.03, 0.1], "times": 20.0, "seeds": 6},
+    ),
     claims=(
         Claim(
             "linear_in_noise",

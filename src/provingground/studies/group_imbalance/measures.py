@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.study import Estimate
+from provingground.stats import Estimate
 
 from . import theory
 from .model import Config

@@ -12,9 +12,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import config, mask, par, probe, size
 from provingground.errors import InputError
 from provingground.keys import normal, stream
-from provingground.study import config, mask, par, probe, size
 from provingground.train import by_lane, iterate
 
 NEWTON_STEPS = 60  # at most; about ten where there is a minimiser

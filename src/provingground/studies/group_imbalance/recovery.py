@@ -1,11 +1,11 @@
 """Experiments on when and whence descent finds the minimiser: success maps and starts."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, axis, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import measures
 
@@ -14,21 +14,24 @@ MAP: dict[str, Any] = dict(simulator="map", seeds=20)
 SMALL: dict[str, Any] = dict(samples=[1000, 4000], starts=2, steps=1000, seeds=10)
 
 
-def laid_out(
-    derive: Callable[[dict[str, Any]], dict[str, float]] = lambda s: {},
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def laid_out(settings: dict[str, Any]) -> dict[str, str]:
     """The paper's twenty starts are for a GPU, which gets one program for the whole map."""
-    return lambda s: {"simulator": "large_map" if s["starts"] > 10 else "map", **derive(s)}
+    return {"simulator": "large_map" if settings["starts"] > 10 else "map"}
 
 
 FIG4_2 = Experiment(
     "fig4_2",
     says="Success of descent from many starts, over dimension and number of samples.",
-    grid={"starts": 20, "dim": [3, 5, 8, 12, 16, 20], "samples": [250, *SIZES],
-          "mean_2": 0.0},
-    derive=laid_out(),
-    **MAP,
-    quick={**SMALL, "dim": [3, 16]},
+    trainings=Trainings(
+        grid={
+            "starts": axis(20, sets=laid_out),
+            "dim": [3, 5, 8, 12, 16, 20],
+            "samples": [250, *SIZES],
+            "mean_2": 0.0,
+        },
+        **MAP,
+        quick={**SMALL, "dim": [3, 16]},
+    ),
     claims=(
         Claim(
             "more_with_dimension",
@@ -47,18 +50,27 @@ FIG4_2 = Experiment(
         ),
     ),
     figure=measures.draw_map("Success over dimension and samples", "dim"),
-)  # fmt: skip
+)
 
 NORMS = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 FIG4_3A = Experiment(
     "fig4_3a",
     says="Success of descent from many starts, over one mean and the number of samples.",
-    grid={"starts": 20, "samples": SIZES,
-          "norm": axis(NORMS, r"\|\mu_1\|", "norm of the mean of group 1")},
-    derive=laid_out(lambda s: {"mean_1": s["norm"] / 5**0.5}),
-    **MAP,
-    quick={**SMALL, "norm": axis([1.0, 5.0], r"\|\mu_1\|", "norm of the mean of group 1")},
+    trainings=Trainings(
+        grid={
+            "starts": axis(20, sets=laid_out),
+            "samples": SIZES,
+            "norm": axis(
+                NORMS,
+                r"\|\mu_1\|",
+                "norm of the mean of group 1",
+                sets=lambda s: {"mean_1": s["norm"] / 5**0.5},
+            ),
+        },
+        **MAP,
+        quick={**SMALL, "norm": [1.0, 5.0]},
+    ),
     claims=(
         Claim(
             "harder_with_mean",
@@ -77,18 +89,24 @@ FIG4_3A = Experiment(
         ),
     ),
     figure=measures.draw_map("Success over one mean and samples", "norm"),
-)  # fmt: skip
+)
 
 SIGMAS = [0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 10.0]
 
 FIG4_3B = Experiment(
     "fig4_3b",
     says="Success of descent from many starts, over one covariance and the number of samples.",
-    grid={"starts": 20, "samples": SIZES,
-          "sigma": axis(SIGMAS, r"\sigma", "s.d. of group 1")},
-    derive=laid_out(lambda s: {"var_1": s["sigma"] ** 2}),
-    **MAP,
-    quick={**SMALL, "sigma": axis([0.1, 2.0], r"\sigma", "s.d. of group 1")},
+    trainings=Trainings(
+        grid={
+            "starts": axis(20, sets=laid_out),
+            "samples": SIZES,
+            "sigma": axis(
+                SIGMAS, r"\sigma", "s.d. of group 1", sets=lambda s: {"var_1": s["sigma"] ** 2}
+            ),
+        },
+        **MAP,
+        quick={**SMALL, "sigma": [0.1, 2.0]},
+    ),
     claims=(
         Claim(
             "harder_when_small",
@@ -107,15 +125,17 @@ FIG4_3B = Experiment(
         ),
     ),
     figure=measures.draw_map("Success over one covariance and samples", "sigma", log="xy"),
-)  # fmt: skip
+)
 
 FIGC_1 = Experiment(
     "figc_1",
     says="Descent from the tensor start, a local and a far one, where the tensor start works.",
-    simulator="starts",
-    grid={"samples": 20_000, "steps": 600},
-    seeds=40,
-    quick={"samples": 10_000, "steps": 400, "seeds": 12},
+    trainings=Trainings(
+        simulator="starts",
+        grid={"samples": 20_000, "steps": 600},
+        seeds=40,
+        quick={"samples": 10_000, "steps": 400, "seeds": 12},
+    ),
     claims=(
         Claim(
             "tensor_arrives",
@@ -145,17 +165,19 @@ FIGC_1 = Experiment(
 FIGC_1_LITERAL = Experiment(
     "figc_1_literal",
     says="The same in the paper's setting, where the tensor start has no signal.",
-    simulator="starts",
-    grid={
-        "dim": 50,
-        "samples": 200_000,
-        "teacher": "uniform",
-        "scale": 0.1,
-        "mean_1": -0.3,
-        "steps": 600,
-    },
-    seeds=6,
-    paper_only=True,
+    trainings=Trainings(
+        simulator="starts",
+        grid={
+            "dim": 50,
+            "samples": 200_000,
+            "teacher": "uniform",
+            "scale": 0.1,
+            "mean_1": -0.3,
+            "steps": 600,
+        },
+        seeds=6,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "tensor_error",
@@ -174,19 +196,21 @@ FIGC_1_LITERAL = Experiment(
 TENSOR = Experiment(
     "tensor",
     says="Error of the tensor initialisation against the number of samples.",
-    simulator="tensor",
-    grid={
-        "samples": [20_000, 50_000, 100_000, 200_000, 400_000],
-        "variant": cases(
-            {
-                "all samples, joint subspace": {},
-                "as printed: three parts": {"joint": 0, "split": 1},
-                "symmetric mixture": {"mean_1": 0.5, "mean_2": -0.5},
-            }
-        ),
-    },
-    seeds=24,
-    quick={"samples": [10_000, 50_000], "seeds": 12},
+    trainings=Trainings(
+        simulator="tensor",
+        grid={
+            "samples": [20_000, 50_000, 100_000, 200_000, 400_000],
+            "variant": cases(
+                {
+                    "all samples, joint subspace": {},
+                    "as printed: three parts": {"joint": 0, "split": 1},
+                    "symmetric mixture": {"mean_1": 0.5, "mean_2": -0.5},
+                }
+            ),
+        },
+        seeds=24,
+        quick={"samples": [10_000, 50_000], "seeds": 12},
+    ),
     claims=(
         Claim(
             "tensor_improves",

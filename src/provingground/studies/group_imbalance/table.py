@@ -13,7 +13,9 @@ import numpy as np
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.study import Claim, Estimate, Experiment, Scale, cases
+from provingground.claims import Claim
+from provingground.stats import Estimate
+from provingground.study import Experiment, Scale, Trainings, cases
 
 from . import theory
 from .measures import log
@@ -199,7 +201,7 @@ def trend(
     )
 
 
-GRID: dict[str, Any] = dict(
+GRID = Trainings(
     simulator="local",
     grid={"point": cases(POINTS)},
     seeds=100,
@@ -214,7 +216,7 @@ IV, V = "Corollary 4.4.1(iv)", "Corollary 4.4.1(v)"
 TAB4_1 = Experiment(
     "tab4_1",
     says="The closed forms of Theorem 2 along the columns of Table 4.1.",
-    **GRID,
+    trainings=GRID,
     claims=(
         order("complexity_small", "complexity", "B", SMALL, -3.0),
         order(
@@ -268,7 +270,7 @@ EASIER = "What is seen more, or is saturated, is predicted better: tr(F_l F^-1) 
 COR4_4_1 = Experiment(
     "cor4_4_1",
     says="What Corollary 4.4.1 is about, from exact local theory, along the same columns.",
-    **GRID,
+    trainings=GRID,
     claims=(
         Claim(
             "medium_covariance",

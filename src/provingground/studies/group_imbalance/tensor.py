@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream
-from provingground.study import config, par, probe
 from provingground.train import by_lane
 
 from .model import (

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, Int, Key
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from provingground.config import config, par, probe
 from provingground.keys import stream
-from provingground.study import config, par, probe
 
 from .mechanism import WIDEST
 from .model import Config, activations, attend, draw, initial_weights, train

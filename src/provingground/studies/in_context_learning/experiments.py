@@ -4,17 +4,17 @@ Those on pruning, training lengths, steps and tasks are in `sweeps.py`.
 """
 
 from math import inf
-from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import figures, measures
 from .mechanism import IN, OUT
 from .sweeps import FIG6_5_SMALL, FIG6_5A, FIG6_5B, FIGE_1A, FIGE_1B, FIGE_2, SCALING
 
 # All figures of one trained model share its trainings.
-TRAINED: dict[str, Any] = dict(
+TRAINED = Trainings(
     grid={"test_samples": 4000},
     seeds=8,
     quick={"steps": 800, "test_samples": 1000, "seeds": 5},
@@ -24,7 +24,7 @@ TRAINED: dict[str, Any] = dict(
 FIG6_3B = Experiment(
     "fig6_3b",
     says="Error on unseen tasks by fraction of decisive patterns and length, in and out of domain.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "unseen_error",
@@ -96,7 +96,7 @@ FIG6_3B = Experiment(
 FIG6_3A = Experiment(
     "fig6_3a",
     says="Error out of domain against the coefficient sum of a pattern, one-layer transformer.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "sum_above_one",
@@ -133,7 +133,7 @@ FIG6_3A = Experiment(
 FIG6_2A = Experiment(
     "fig6_2a",
     says="Norms of queries and keys during training, and their projections on patterns.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "query_grows",
@@ -190,7 +190,7 @@ FIG6_2A = Experiment(
 FIG6_2B = Experiment(
     "fig6_2b",
     says="Attention on context examples that share the query's relevant pattern.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "attention_in",
@@ -229,7 +229,7 @@ FIG6_2B = Experiment(
 FIG6_2C = Experiment(
     "fig6_2c",
     says="The feature parts of neurons: their norm, and their angle to the mean pattern.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "large_share",
@@ -262,7 +262,7 @@ FIG6_2C = Experiment(
 FIG6_2D = Experiment(
     "fig6_2d",
     says="The label parts of neurons: their norm, and their angle to q.",
-    **TRAINED,
+    trainings=TRAINED,
     claims=(
         Claim(
             "label_sign",
@@ -308,19 +308,21 @@ FIG6_2D = Experiment(
 READINGS = Experiment(
     "readings",
     says="Read-outs of size 1/m (main text) or 1/sqrt(m) (appendix), and the initial scale.",
-    grid={
-        "test_samples": 4000,
-        "reading": cases(
-            {
-                "$1/m$": {},
-                r"$1/\sqrt{m}$": {"readout_power": 0.5, "lr": 0.2},
-                r"$1/m$, $\delta = 0.2$": {"delta": 0.2},
-            }
-        ),
-    },
-    seeds=8,
-    simulator="mechanism",
-    paper_only=True,
+    trainings=Trainings(
+        grid={
+            "test_samples": 4000,
+            "reading": cases(
+                {
+                    "$1/m$": {},
+                    r"$1/\sqrt{m}$": {"readout_power": 0.5, "lr": 0.2},
+                    r"$1/m$, $\delta = 0.2$": {"delta": 0.2},
+                }
+            ),
+        },
+        seeds=8,
+        simulator="mechanism",
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "lazy_attention",
@@ -343,10 +345,12 @@ READINGS = Experiment(
 FIG6_4 = Experiment(
     "fig6_4",
     says="Error in context against classifiers fitted on the same contexts, out of domain.",
-    grid={"width": 400, "steps": 2000, "test_samples": 150},
-    seeds=5,
-    quick={"width": 100, "steps": 500, "test_samples": 20},
-    simulator="learners",
+    trainings=Trainings(
+        grid={"width": 400, "steps": 2000, "test_samples": 150},
+        seeds=5,
+        quick={"width": 100, "steps": 500, "test_samples": 20},
+        simulator="learners",
+    ),
     claims=(
         Claim(
             "icl_best",
@@ -367,7 +371,7 @@ FIG6_4 = Experiment(
     figure=figures.draw_learners,
 )
 
-DECODER: dict[str, Any] = dict(
+DECODER = Trainings(
     grid={"test_samples": 1000},
     seeds=8,
     simulator="decoder",
@@ -377,7 +381,7 @@ DECODER: dict[str, Any] = dict(
 FIG6_3A_DECODER = Experiment(
     "fig6_3a_decoder",
     says="Error out of domain against the coefficient sum, three-layer decoder.",
-    **DECODER,
+    trainings=DECODER,
     claims=(
         Claim(
             "decoder_sum_above_one",
@@ -418,7 +422,7 @@ FIG6_3A_DECODER = Experiment(
 FIG6_3B_DECODER = Experiment(
     "fig6_3b_decoder",
     says="Error on unseen tasks by fraction of decisive patterns and length, three-layer decoder.",
-    **DECODER,
+    trainings=DECODER,
     claims=(
         Claim(
             "decoder_unseen_error",

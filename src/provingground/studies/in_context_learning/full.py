@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import size
 from provingground.data.patterns import orthonormal
 from provingground.keys import stream
-from provingground.study import size
 from provingground.train import Activation, Optimiser, descend
 
 from .model import Config, Probes, draw, hinge, initial_weights, test, training_domain

@@ -14,9 +14,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import config, par, probe, size
 from provingground.keys import stream
 from provingground.nets.transformer import Shape, Weights, initial_weights, transformer
-from provingground.study import config, par, probe, size
 from provingground.train import Optimiser, by_lane, descend
 
 from .mechanism import ALPHAS, SUMS, WIDEST, Setting, settings

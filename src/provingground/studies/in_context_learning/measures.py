@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from provingground import stats
-from provingground.study import Estimate, pars
+from provingground.config import pars
+from provingground.stats import Estimate
 
 from . import theory
 from .baselines import LEARNERS

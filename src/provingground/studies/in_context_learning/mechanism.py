@@ -13,8 +13,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import probe, size
 from provingground.keys import stream, uniform
-from provingground.study import probe, size
 from provingground.train import Activation, Optimiser, by_lane
 
 from .model import (

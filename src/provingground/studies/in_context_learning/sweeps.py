@@ -3,11 +3,12 @@
 from math import inf
 from typing import Any
 
-from provingground.study import Claim, Experiment, axis, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import figures, measures
 
-PRUNING: dict[str, Any] = dict(
+PRUNING = Trainings(
     grid={"alpha": 0.6, "test_samples": 4000},
     seeds=8,
     quick={"steps": 800, "test_samples": 1000, "seeds": 4},
@@ -16,7 +17,7 @@ PRUNING: dict[str, Any] = dict(
 FIG6_5A = Experiment(
     "fig6_5a",
     says="Loss and error out of domain after pruning neurons, and the norms of neurons.",
-    **PRUNING,
+    trainings=PRUNING,
     claims=(
         Claim(
             "small_are_free",
@@ -84,7 +85,7 @@ FIG6_5A = Experiment(
 FIG6_5B = Experiment(
     "fig6_5b",
     says="Loss and error of pruned models by the fraction of decisive patterns in the test.",
-    **PRUNING,
+    trainings=PRUNING,
     claims=(
         Claim(
             "more_decisive_better",
@@ -100,10 +101,12 @@ FIG6_5B = Experiment(
 FIG6_5_SMALL = Experiment(
     "fig6_5_small",
     says="Pruning by magnitude where there are few neurons: the error rises too.",
-    grid={"alpha": 0.6, "width": [30, 60], "test_samples": 4000},
-    seeds=16,
-    simulator="mechanism",
-    paper_only=True,
+    trainings=Trainings(
+        grid={"alpha": 0.6, "width": [30, 60], "test_samples": 4000},
+        seeds=16,
+        simulator="mechanism",
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "few_neurons_error",
@@ -121,11 +124,23 @@ SMALL: dict[str, Any] = {"width": 100, "seeds": 3}
 FIGE_1A = Experiment(
     "fige_1a",
     says="Length of training contexts against the fraction of decisive patterns, in two readings.",
-    grid={"alpha": [0.2, 0.4, 0.8], "tokens": [2, 3, 4, 6, 8, 12, 16, 24, 32], "test_samples": 4000,
-          "width": 100, "steps": 1200},
-    seeds=6,
-    quick={**SMALL, "alpha": [0.25, 0.8], "tokens": [4, 8, 16, 32], "steps": 700,
-           "test_samples": 1000},
+    trainings=Trainings(
+        grid={
+            "alpha": [0.2, 0.4, 0.8],
+            "tokens": [2, 3, 4, 6, 8, 12, 16, 24, 32],
+            "test_samples": 4000,
+            "width": 100,
+            "steps": 1200,
+        },
+        seeds=6,
+        quick={
+            **SMALL,
+            "alpha": [0.25, 0.8],
+            "tokens": [4, 8, 16, 32],
+            "steps": 700,
+            "test_samples": 1000,
+        },
+    ),
     claims=(
         Claim(
             "length_linear",
@@ -153,20 +168,22 @@ FIGE_1A = Experiment(
         ),
     ),
     figure=figures.draw_context,
-)  # fmt: skip
+)
 
 FIGE_1B = Experiment(
     "fige_1b",
     says="Steps until the training loss is 0.1 against the fraction of decisive patterns.",
-    grid={
-        "alpha": [0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
-        "tokens": 40,
-        "eps": 0.1,
-        "steps": 6000,
-        "test_samples": 4000,
-    },
-    seeds=8,
-    quick={**SMALL, "test_samples": 1000},
+    trainings=Trainings(
+        grid={
+            "alpha": [0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
+            "tokens": 40,
+            "eps": 0.1,
+            "steps": 6000,
+            "test_samples": 4000,
+        },
+        seeds=8,
+        quick={**SMALL, "test_samples": 1000},
+    ),
     claims=(
         Claim(
             "steps_linear",
@@ -199,37 +216,39 @@ FIGE_1B = Experiment(
 SCALING = Experiment(
     "scaling",
     says="Steps until the training loss is 0.1 by width, initial scale and step size.",
-    grid={
-        "eps": 0.1,
-        "steps": 6000,
-        "test_samples": 4000,
-        "change": cases(
-            {
-                "width 400, delta 0.1, lr 1": {},
-                "width 100": {"width": 100},
-                "width 200": {"width": 200},
-                "delta 0.05": {"delta": 0.05},
-                "delta 0.2": {"delta": 0.2},
-                "lr 0.5": {"lr": 0.5},
-                "lr 0.25": {"lr": 0.25},
-            }
-        ),
-    },
-    seeds=8,
-    quick={
-        **SMALL,
-        "test_samples": 1000,
-        "seeds": 5,
-        "change": cases(
-            {
-                "delta 0.1, lr 1": {},
-                "delta 0.05": {"delta": 0.05},
-                "delta 0.2": {"delta": 0.2},
-                "lr 0.5": {"lr": 0.5},
-                "lr 0.25": {"lr": 0.25},
-            }
-        ),
-    },
+    trainings=Trainings(
+        grid={
+            "eps": 0.1,
+            "steps": 6000,
+            "test_samples": 4000,
+            "change": cases(
+                {
+                    "width 400, delta 0.1, lr 1": {},
+                    "width 100": {"width": 100},
+                    "width 200": {"width": 200},
+                    "delta 0.05": {"delta": 0.05},
+                    "delta 0.2": {"delta": 0.2},
+                    "lr 0.5": {"lr": 0.5},
+                    "lr 0.25": {"lr": 0.25},
+                }
+            ),
+        },
+        seeds=8,
+        quick={
+            **SMALL,
+            "test_samples": 1000,
+            "seeds": 5,
+            "change": cases(
+                {
+                    "delta 0.1, lr 1": {},
+                    "delta 0.05": {"delta": 0.05},
+                    "delta 0.2": {"delta": 0.2},
+                    "lr 0.5": {"lr": 0.5},
+                    "lr 0.25": {"lr": 0.25},
+                }
+            ),
+        },
+    ),
     claims=(
         Claim(
             "steps_by_lr",
@@ -279,26 +298,32 @@ SCALING = Experiment(
 FIGE_2 = Experiment(
     "fige_2",
     says="Error on unseen tasks against the number of training tasks.",
-    grid={
-        "n_relevant": [4, 6, 8, 10],
-        "extra": axis([-4, -3, -2, -1, 0, 1, 2, 4], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
-        "alpha": 0.6,
-        "alpha_test": 0.6,
-        "tokens_test": 40,
-        "width": 100,
-        "steps": 2000,
-        "test_samples": 4000,
-    },
-    seeds=6,
-    derive=measures.beyond,
-    quick={
-        **SMALL,
-        "n_relevant": [4, 6],
-        "extra": axis([-3, -1, 0, 2], r"|\mathcal{T}_{tr}| - M_1", "training tasks"),
-        "steps": 600,
-        "test_samples": 1000,
-        "seeds": 4,
-    },
+    trainings=Trainings(
+        grid={
+            "n_relevant": [4, 6, 8, 10],
+            "extra": axis(
+                [-4, -3, -2, -1, 0, 1, 2, 4],
+                r"|\mathcal{T}_{tr}| - M_1",
+                "training tasks",
+                sets=measures.beyond,
+            ),
+            "alpha": 0.6,
+            "alpha_test": 0.6,
+            "tokens_test": 40,
+            "width": 100,
+            "steps": 2000,
+            "test_samples": 4000,
+        },
+        seeds=6,
+        quick={
+            **SMALL,
+            "n_relevant": [4, 6],
+            "extra": [-3, -1, 0, 2],
+            "steps": 600,
+            "test_samples": 1000,
+            "seeds": 4,
+        },
+    ),
     claims=(
         Claim(
             "covered",

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, par, probe
 from provingground.keys import normal, stream, uniform
-from provingground.study import config, par, probe
 from provingground.train import Trace, iterate
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from provingground.study import config, par
+from provingground.config import config, par
 
 from .model import (
     TINY,

@@ -4,7 +4,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Cases, Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Cases, Experiment, Trainings, cases
 
 from . import measures
 from .measures import each_task, final, late_slope
@@ -20,7 +21,7 @@ def forms(steps: int, **sgd: Any) -> Cases:
     )
 
 
-FIGURE_2: dict[str, Any] = dict(
+FIGURE_2 = Trainings(
     grid={
         "task": cases(measures.TASKS),
         "form": forms(20_000),
@@ -59,7 +60,7 @@ def both_sides(
 FIG2A = Experiment(
     "fig2a",
     says="Excess loss in time: online SGD, the exact recursion, and the law it tends to.",
-    **FIGURE_2,
+    trainings=FIGURE_2,
     claims=(
         *both_sides(
             "slope",
@@ -144,7 +145,7 @@ FIG2A = Experiment(
 FIG2B = Experiment(
     "fig2b",
     says="Excess loss on exponential inputs: independent label noise and worst-case labels.",
-    **FIGURE_2,
+    trainings=FIGURE_2,
     claims=(
         *both_sides(
             "independent",
@@ -205,7 +206,7 @@ FIG2B = Experiment(
 FIG2C = Experiment(
     "fig2c",
     says="Cosine of the value matrix with the teacher's, in time.",
-    **FIGURE_2,
+    trainings=FIGURE_2,
     claims=(
         Claim(
             "aligned",
@@ -237,7 +238,7 @@ FIG2C = Experiment(
 FIG3 = Experiment(
     "fig3",
     says="Attention scores at the end of SGD, beside those of the recursion.",
-    **FIGURE_2,
+    trainings=FIGURE_2,
     claims=(
         Claim(
             "scores_on_support",
@@ -269,23 +270,25 @@ SMALL = {name: {**task, "tokens": 12} for name, task in measures.TASKS.items()}
 REC_VS_SGD = Experiment(
     "rec_vs_sgd",
     says="Online SGD with large batches and without noise against the recursion.",
-    grid={
-        "task": cases({n: SMALL[n] for n in ("CNN, ReLU", "GCN, leaky ReLU", "STS", "GSLP")}),
-        "form": forms(600, batch=2000),
-        "noise": 0.0,
-        "horizon": 600,
-        "record": 41,
-    },
-    seeds=8,
-    quick={  # one teacher: two activations share a program
-        "task": cases({n: SMALL[n] for n in ("GCN, ReLU", "GCN, leaky ReLU")}),
-        "form": forms(300, batch=400),
-        "dim": 5,
-        "outputs": 5,
-        "scale": 2.0,
-        "horizon": 300,
-        "seeds": 6,
-    },
+    trainings=Trainings(
+        grid={
+            "task": cases({n: SMALL[n] for n in ("CNN, ReLU", "GCN, leaky ReLU", "STS", "GSLP")}),
+            "form": forms(600, batch=2000),
+            "noise": 0.0,
+            "horizon": 600,
+            "record": 41,
+        },
+        seeds=8,
+        quick={  # one teacher: two activations share a program
+            "task": cases({n: SMALL[n] for n in ("GCN, ReLU", "GCN, leaky ReLU")}),
+            "form": forms(300, batch=400),
+            "dim": 5,
+            "outputs": 5,
+            "scale": 2.0,
+            "horizon": 300,
+            "seeds": 6,
+        },
+    ),
     claims=(
         Claim(
             "same_leak",
@@ -324,19 +327,21 @@ REC_VS_SGD = Experiment(
 TSTAR = Experiment(
     "tstar",
     says="The step at which half of the attention is on the support, from the recursion.",
-    simulator="recursion",
-    grid={
-        "tokens": [20, 36, 64, 100],
-        "group": [1, 4],
-        "scale": [0.15, 0.3],
-        "lr": [0.05, 0.1],
-        "steps": 2_000_000,
-        "horizon": 2_000_000,
-        "record": 41,
-        "eps": 0.5,
-    },
-    seeds=8,
-    quick={"seeds": 3},
+    trainings=Trainings(
+        simulator="recursion",
+        grid={
+            "tokens": [20, 36, 64, 100],
+            "group": [1, 4],
+            "scale": [0.15, 0.3],
+            "lr": [0.05, 0.1],
+            "steps": 2_000_000,
+            "horizon": 2_000_000,
+            "record": 41,
+            "eps": 0.5,
+        },
+        seeds=8,
+        quick={"seeds": 3},
+    ),
     claims=(
         Claim(
             "d_exponent",
@@ -398,18 +403,20 @@ TSTAR = Experiment(
 CONST = Experiment(
     "const",
     says="The constant of the excess loss, and the bands of the lemmas, from the recursion.",
-    simulator="recursion",
-    grid={
-        "tokens": [12, 20, 36, 64],
-        "group": [1, 4],
-        "kappa": [0.0, 0.1, 1.0],
-        "scale": [1.0, 2.0, 4.0],
-        "lr": 0.03,
-        "steps": 1_000_000,
-        "horizon": 1_000_000,
-    },
-    seeds=8,
-    quick={"tokens": [12, 28, 64], "kappa": [0.0, 1.0], "scale": [1.0, 2.0], "seeds": 3},
+    trainings=Trainings(
+        simulator="recursion",
+        grid={
+            "tokens": [12, 20, 36, 64],
+            "group": [1, 4],
+            "kappa": [0.0, 0.1, 1.0],
+            "scale": [1.0, 2.0, 4.0],
+            "lr": 0.03,
+            "steps": 1_000_000,
+            "horizon": 1_000_000,
+        },
+        seeds=8,
+        quick={"tokens": [12, 28, 64], "kappa": [0.0, 1.0], "scale": [1.0, 2.0], "seeds": 3},
+    ),
     claims=(
         Claim(
             "constant",
@@ -499,18 +506,20 @@ CONST = Experiment(
 FIG1 = Experiment(
     "fig1",
     says="The student with attention over [X; P]: which blocks of its matrices grow.",
-    simulator="full",
-    grid={
-        "teacher": "gcn",
-        "tokens": 20,
-        "group": 3,
-        "lr": 0.02,
-        "steps": 15_000,
-        "horizon": 15_000,
-        "record": 31,
-    },
-    seeds=3,
-    quick={"tokens": 8, "dim": 5, "outputs": 5, "scale": 2.0, "steps": 2000, "horizon": 2000},
+    trainings=Trainings(
+        simulator="full",
+        grid={
+            "teacher": "gcn",
+            "tokens": 20,
+            "group": 3,
+            "lr": 0.02,
+            "steps": 15_000,
+            "horizon": 15_000,
+            "record": 31,
+        },
+        seeds=3,
+        quick={"tokens": 8, "dim": 5, "outputs": 5, "scale": 2.0, "steps": 2000, "horizon": 2000},
+    ),
     claims=(
         Claim(
             "block_pp",

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import probe
 from provingground.keys import normal, stream
-from provingground.study import probe
 from provingground.train import iterate
 
 from .model import (

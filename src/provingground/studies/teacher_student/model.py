@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key
 
+from provingground.config import config, par, probe
 from provingground.errors import InputError
 from provingground.keys import normal, stream, uniform
 from provingground.maths.gaussian import f1, f3, f4, kernel
-from provingground.study import config, par, probe
 from provingground.train import iterate, log_steps
 
 TEACHERS = ("cnn", "gcn", "sts", "gslp")

@@ -3,7 +3,9 @@
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.study import Claim, Estimate, Experiment
+from provingground.claims import Claim
+from provingground.stats import Estimate
+from provingground.study import Experiment, Trainings
 
 from .model import Config
 from .theory import excess_risk
@@ -29,9 +31,11 @@ EXPERIMENTS = (
     Experiment(
         "risk",
         says="Excess risk of least squares against the number of samples and the noise.",
-        grid={"samples": [30, 50, 80, 120, 200], "noise": [0.5, 1.0, 2.0]},
-        seeds=256,
-        quick={"seeds": 64},
+        trainings=Trainings(
+            grid={"samples": [30, 50, 80, 120, 200], "noise": [0.5, 1.0, 2.0]},
+            seeds=256,
+            quick={"seeds": 64},
+        ),
         claims=(
             Claim(
                 "risk_law",

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, Key
 
+from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, stream
-from provingground.study import config, mask, par, probe, size
 from provingground.train import Optimiser, descend, log_steps
 
 

@@ -7,7 +7,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from . import figures, measures
 from .samples import (
@@ -26,21 +27,23 @@ from .samples import (
 FIG2_2 = Experiment(
     "fig2_2",
     says="Steps until the training loss is below 0.001 against the fraction of relevant tokens.",
-    grid={
-        "network": NETWORKS,
-        "frac_relevant": [0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15],
-        "frac_confusion": 0.02,
-        "key_error": 0.4,
-        "samples": 200,
-        "eps": 1e-3,
-    },
-    seeds=20,
-    quick={
-        **SMALL,
-        "frac_relevant": [0.5, 0.45, 0.4, 0.35, 0.3, 0.27, 0.24, 0.21, 0.18, 0.15],
-        "samples": 128,
-        "seeds": 4,
-    },
+    trainings=Trainings(
+        grid={
+            "network": NETWORKS,
+            "frac_relevant": [0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15],
+            "frac_confusion": 0.02,
+            "key_error": 0.4,
+            "samples": 200,
+            "eps": 1e-3,
+        },
+        seeds=20,
+        quick={
+            **SMALL,
+            "frac_relevant": [0.5, 0.45, 0.4, 0.35, 0.3, 0.27, 0.24, 0.21, 0.18, 0.15],
+            "samples": 128,
+            "seeds": 4,
+        },
+    ),
     claims=(
         Claim(
             "steps_grow",
@@ -80,14 +83,16 @@ FIG2_2 = Experiment(
 LR_SCALING = Experiment(
     "lr_scaling",
     says="Steps until the training loss is zero against the step size.",
-    grid={
-        "network": NETWORKS,
-        "frac_relevant": [0.4, 0.3],
-        "lr": [0.125, 0.25, 0.5, 1.0, 2.0, 4.0],
-        "samples": 128,
-    },
-    seeds=20,
-    quick={**SMALL, "lr": [0.25, 0.5, 1.0, 2.0, 4.0], "samples": 100, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "network": NETWORKS,
+            "frac_relevant": [0.4, 0.3],
+            "lr": [0.125, 0.25, 0.5, 1.0, 2.0, 4.0],
+            "samples": 128,
+        },
+        seeds=20,
+        quick={**SMALL, "lr": [0.25, 0.5, 1.0, 2.0, 4.0], "samples": 100, "seeds": 4},
+    ),
     claims=(
         Claim(
             "lr_exponent_printed",
@@ -122,18 +127,20 @@ READINGS = cases(
 FIG2_4 = Experiment(
     "fig2_4",
     says="Attention on label-relevant tokens during training, in three readings of the setting.",
-    grid={
-        "tokens": 50,
-        "samples": [2, 8, 32, 200],
-        "frac_relevant": 0.5,
-        "frac_confusion": 0.05,
-        "lr": 1.0,
-        "steps": 600,
-        "record": 60,
-        "reading": READINGS,
-    },
-    seeds=20,
-    quick={**SMALL, "samples": [2, 128], "seeds": 8},
+    trainings=Trainings(
+        grid={
+            "tokens": 50,
+            "samples": [2, 8, 32, 200],
+            "frac_relevant": 0.5,
+            "frac_confusion": 0.05,
+            "lr": 1.0,
+            "steps": 600,
+            "record": 60,
+            "reading": READINGS,
+        },
+        seeds=20,
+        quick={**SMALL, "samples": [2, 128], "seeds": 8},
+    ),
     claims=(
         Claim(
             "attention_rises",
@@ -193,18 +200,20 @@ FIG2_4 = Experiment(
 PROP2_RATE = Experiment(
     "prop2_rate",
     says="What attention does when the loss never gets to zero: logistic loss, many steps.",
-    grid={
-        "tokens": 50,
-        "samples": 200,
-        "frac_relevant": 0.5,
-        "frac_confusion": 0.05,
-        "loss": "logistic",
-        "steps": 20_000,
-        "record": 60,
-        "lr": 1.0,
-    },
-    seeds=20,
-    quick={**SMALL, "samples": 128, "steps": 4000, "seeds": 4},
+    trainings=Trainings(
+        grid={
+            "tokens": 50,
+            "samples": 200,
+            "frac_relevant": 0.5,
+            "frac_confusion": 0.05,
+            "loss": "logistic",
+            "steps": 20_000,
+            "record": 60,
+            "lr": 1.0,
+        },
+        seeds=20,
+        quick={**SMALL, "samples": 128, "steps": 4000, "seeds": 4},
+    ),
     claims=(
         Claim(
             "attention_goes_on",
@@ -246,22 +255,24 @@ RULES = cases(
 FIG2_5 = Experiment(
     "fig2_5",
     says="Test loss after removing tokens by four rules, early and at the end of training.",
-    grid={
-        "rule": RULES,
-        "sparsity": [0.0, 0.1, 0.2, 0.3],
-        "samples": 80,
-        "tokens": 50,
-        "frac_relevant": 0.6,
-        "frac_confusion": 0.05,
-        "key_error": 0.5,
-        "noisy_share": 0.2,
-        "noise_big": 0.6,
-        "lr": 1.0,
-        "record": 4,  # steps 0, 1, 50 and 2500
-    },
-    simulator="tokens",
-    seeds=20,
-    quick={**FEW_TOKENS, "sparsity": [0.0, 0.2], "seeds": 9},
+    trainings=Trainings(
+        grid={
+            "rule": RULES,
+            "sparsity": [0.0, 0.1, 0.2, 0.3],
+            "samples": 80,
+            "tokens": 50,
+            "frac_relevant": 0.6,
+            "frac_confusion": 0.05,
+            "key_error": 0.5,
+            "noisy_share": 0.2,
+            "noise_big": 0.6,
+            "lr": 1.0,
+            "record": 4,  # steps 0, 1, 50 and 2500
+        },
+        simulator="tokens",
+        seeds=20,
+        quick={**FEW_TOKENS, "sparsity": [0.0, 0.2], "seeds": 9},
+    ),
     claims=(
         Claim(
             "irrelevant_gain_early",
@@ -334,13 +345,15 @@ VARIATIONS: dict[str, dict[str, Any]] = {
 EXTENSIONS = Experiment(
     "extensions",
     says="Four classes, pattern sets, two heads, a skip connection, and small batches.",
-    grid={"samples": SAMPLES, "variation": cases(VARIATIONS)},
-    seeds=20,
-    quick={
-        **SMALL,
-        "variation": cases({k: VARIATIONS[k] for k in list(VARIATIONS)[:3]}),
-        "seeds": 6,
-    },
+    trainings=Trainings(
+        grid={"samples": SAMPLES, "variation": cases(VARIATIONS)},
+        seeds=20,
+        quick={
+            **SMALL,
+            "variation": cases({k: VARIATIONS[k] for k in list(VARIATIONS)[:3]}),
+            "seeds": 6,
+        },
+    ),
     claims=(
         Claim(
             "extensions_succeed",

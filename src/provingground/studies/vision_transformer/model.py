@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, par, probe, size
 from provingground.data.patterns import orthonormal, permutations, tally
 from provingground.errors import InputError
 from provingground.keys import normal, signs, stream, streams, uniform
-from provingground.study import config, par, probe, size
 from provingground.train import Activation, Optimiser, descend, log_steps
 
 RELEVANT, CONFUSION, IRRELEVANT = range(3)  # roles of tokens

@@ -4,7 +4,8 @@ from math import inf
 from typing import Any
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from . import figures, measures
 
@@ -18,18 +19,21 @@ SAMPLES = [2, 4, 8, 12, 16, 24, 32, 52, 80, 128]
 FIG2_1A = Experiment(
     "fig2_1a",
     says="Success rate over samples and fraction of relevant tokens; half the tokens irrelevant.",
-    grid={
-        "frac_relevant": [0.5, 0.45, 0.4, 0.37, 0.35, 0.33, 0.32, 0.31],
-        "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
-    },
-    derive=measures.rest_is_confusion,
-    seeds=20,
-    quick={
-        **SMALL,
-        "frac_relevant": [0.5, 0.43, 0.38, 0.35, 0.33],
-        "samples": [2, 4, 8, 12, 20, 32, 52, 80],
-        "seeds": 24,
-    },
+    trainings=Trainings(
+        grid={
+            "frac_relevant": axis(
+                [0.5, 0.45, 0.4, 0.37, 0.35, 0.33, 0.32, 0.31], sets=measures.rest_is_confusion
+            ),
+            "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
+        },
+        seeds=20,
+        quick={
+            **SMALL,
+            "frac_relevant": [0.5, 0.43, 0.38, 0.35, 0.33],
+            "samples": [2, 4, 8, 12, 20, 32, 52, 80],
+            "seeds": 24,
+        },
+    ),
     claims=(
         Claim(
             "success_in_samples",
@@ -73,19 +77,22 @@ FIG2_1A = Experiment(
 FIG2_3 = Experiment(
     "fig2_3",
     says="The samples that a ViT needs against those of a CNN, whose attention stays as it was.",
-    grid={
-        "network": NETWORKS,
-        "frac_relevant": [0.5, 0.45, 0.4, 0.37, 0.35, 0.33],
-        "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384],
-    },
-    derive=measures.rest_is_confusion,
-    seeds=20,
-    quick={
-        **SMALL,
-        "frac_relevant": [0.5, 0.43, 0.38],
-        "samples": SAMPLES,
-        "seeds": 20,
-    },
+    trainings=Trainings(
+        grid={
+            "network": NETWORKS,
+            "frac_relevant": axis(
+                [0.5, 0.45, 0.4, 0.37, 0.35, 0.33], sets=measures.rest_is_confusion
+            ),
+            "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384],
+        },
+        seeds=20,
+        quick={
+            **SMALL,
+            "frac_relevant": [0.5, 0.43, 0.38],
+            "samples": SAMPLES,
+            "seeds": 20,
+        },
+    ),
     claims=(
         Claim(
             "cnn_needs_more",
@@ -129,19 +136,21 @@ FIG2_3 = Experiment(
 FIG2_1A_FIXED = Experiment(
     "fig2_1a_fixed",
     says="The same with a fixed fraction of confusion tokens, so that only relevant ones change.",
-    grid={
-        "network": NETWORKS,
-        "frac_relevant": [0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.12],
-        "frac_confusion": 0.05,
-        "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
-    },
-    seeds=20,
-    quick={
-        **SMALL,
-        "frac_relevant": [0.4, 0.2, 0.12],
-        "samples": SAMPLES,
-        "seeds": 10,
-    },
+    trainings=Trainings(
+        grid={
+            "network": NETWORKS,
+            "frac_relevant": [0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.12],
+            "frac_confusion": 0.05,
+            "samples": [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128],
+        },
+        seeds=20,
+        quick={
+            **SMALL,
+            "frac_relevant": [0.4, 0.2, 0.12],
+            "samples": SAMPLES,
+            "seeds": 10,
+        },
+    ),
     claims=(
         Claim(
             "fixed_exponent",
@@ -181,9 +190,11 @@ FIG2_1B_GRID: dict[str, Any] = {
 FIG2_1B = Experiment(
     "fig2_1b",
     says="Success rate over samples and the initial error of the values, as a norm.",
-    grid={**FIG2_1B_GRID, "value_error": [0.0, 0.05, 0.1, 0.4, 0.5, 0.6]},
-    seeds=40,
-    paper_only=True,
+    trainings=Trainings(
+        grid={**FIG2_1B_GRID, "value_error": [0.0, 0.05, 0.1, 0.4, 0.5, 0.6]},
+        seeds=40,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "sigma_costs",
@@ -208,9 +219,9 @@ FIG2_1B = Experiment(
 FIG2_1B_SCALE = Experiment(
     "fig2_1b_scale",
     says="Success rate over samples and the scale of the initial values, the printed reading.",
-    grid={**FIG2_1B_GRID, "value_scale": [0.1, 0.3, 1.0, 2.0, 3.0]},
-    seeds=60,
-    paper_only=True,
+    trainings=Trainings(
+        grid={**FIG2_1B_GRID, "value_scale": [0.1, 0.3, 1.0, 2.0, 3.0]}, seeds=60, paper_only=True
+    ),
     claims=(
         Claim(
             "scale_costs",
@@ -229,21 +240,23 @@ FEW_TOKENS: dict[str, Any] = {"width": 48, "samples": 48, "tokens": 30, "test_sa
 FIG2_1B_NOISE = Experiment(
     "fig2_1b_noise",
     says="Success rate and test loss over samples and the noise of tokens.",
-    grid={
-        **FIG2_1B_GRID,
-        "samples": [16, 32, 64, 128],
-        "noise": [0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3],
-        "record": 4,
-    },
-    simulator="tokens",
-    seeds=20,
-    quick={
-        **FEW_TOKENS,
-        "noise": [0.0, 0.01, 0.02, 0.05, 0.12, 0.2, 0.3, 0.45],
-        "frac_relevant": 0.4,
-        "frac_confusion": 0.1,
-        "seeds": 9,
-    },
+    trainings=Trainings(
+        grid={
+            **FIG2_1B_GRID,
+            "samples": [16, 32, 64, 128],
+            "noise": [0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3],
+            "record": 4,
+        },
+        simulator="tokens",
+        seeds=20,
+        quick={
+            **FEW_TOKENS,
+            "noise": [0.0, 0.01, 0.02, 0.05, 0.12, 0.2, 0.3, 0.45],
+            "frac_relevant": 0.4,
+            "frac_confusion": 0.1,
+            "seeds": 9,
+        },
+    ),
     claims=(
         Claim(
             "noise_costs",

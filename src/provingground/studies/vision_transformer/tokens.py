@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from provingground.config import config, par, size
 from provingground.data.patterns import noisy, permutations, ranks, tally
 from provingground.keys import stream, streams, uniform
-from provingground.study import config, par, size
 from provingground.train import Optimiser
 
 from .model import (

@@ -3,7 +3,8 @@
 from math import inf
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from .. import measures, theory
 from ..measures import OWN, PILOT, ending
@@ -11,9 +12,9 @@ from ..measures import OWN, PILOT, ending
 OUTPUT_BIAS = Experiment(
     "output_bias",
     says="A trained output bias: the repair that lets the loss of the hard part fall further.",
-    grid={"z_norm": [4.0, 16.0], "output_bias": [0.0, 1.0]},
-    seeds=1024,
-    quick={"seeds": 36},
+    trainings=Trainings(
+        grid={"z_norm": [4.0, 16.0], "output_bias": [0.0, 1.0]}, seeds=1024, quick={"seeds": 36}
+    ),
     claims=(
         Claim(
             "bias_gate",
@@ -48,11 +49,15 @@ MORE = ("two thirds", "three quarters")
 IMBALANCE = Experiment(
     "imbalance",
     says="More positives than negatives in a context: the floor is gone, but training stays there.",
-    grid={
-        "positives": cases({"half": {}, MORE[0]: {"positive": 2 / 3}, MORE[1]: {"positive": 3 / 4}})
-    },
-    seeds=1024,
-    quick={"seeds": 36},
+    trainings=Trainings(
+        grid={
+            "positives": cases(
+                {"half": {}, MORE[0]: {"positive": 2 / 3}, MORE[1]: {"positive": 3 / 4}}
+            )
+        },
+        seeds=1024,
+        quick={"seeds": 36},
+    ),
     claims=(
         Claim(
             "imbalance_positives",
@@ -80,14 +85,16 @@ IMBALANCE = Experiment(
 VARIANTS = Experiment(
     "variants",
     says="The whole matrix U: with its blocks, without its mask, and with softmax attention.",
-    simulator="whole",
-    grid={
-        "variant": cases(
-            {"blocks": {}, "unmasked": {"masked": False}, "softmax": {"softmax": True}}
-        )
-    },
-    seeds=48,
-    paper_only=True,
+    trainings=Trainings(
+        simulator="whole",
+        grid={
+            "variant": cases(
+                {"blocks": {}, "unmasked": {"masked": False}, "softmax": {"softmax": True}}
+            )
+        },
+        seeds=48,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "blocks",

@@ -5,7 +5,8 @@ from math import inf
 import numpy as np
 
 from provingground import stats
-from provingground.study import Claim, Experiment, axis, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, axis, cases
 
 from .. import measures, theory
 from ..measures import OWN, ending
@@ -15,13 +16,19 @@ BURSTS = "The bound is for the last record; bursts of noise lift the mean of the
 ABL_TEMP = Experiment(
     "abl_temp",
     says="Stage 2 with a large or small step at a high or low temperature of its noise.",
-    grid={
-        "lr2": [0.1, 0.005],
-        "temperature": axis([0.05, 1.0], "T_2/T_1", "temperature of stage 2 over stage 1"),
-    },
-    derive=measures.at_temperature,
-    seeds=1024,
-    quick={"seeds": 96},
+    trainings=Trainings(
+        grid={
+            "lr2": [0.1, 0.005],
+            "temperature": axis(
+                [0.05, 1.0],
+                "T_2/T_1",
+                "temperature of stage 2 over stage 1",
+                sets=measures.at_temperature,
+            ),
+        },
+        seeds=1024,
+        quick={"seeds": 96},
+    ),
     claims=(
         *(
             Claim(
@@ -64,14 +71,20 @@ ABL_TEMP = Experiment(
 ETA_C = Experiment(
     "eta_c",
     says="The largest step size that learns the hard part, at a fixed temperature, against u.",
-    grid={
-        "z_norm": [6.0, 9.0, 12.0, 16.0],
-        "lr2": list(np.geomspace(0.006, 0.8, 12)),
-        "temperature": axis([0.05], "T_2/T_1", "temperature of stage 2 over stage 1"),
-    },
-    derive=measures.at_temperature,
-    seeds=256,
-    quick={"lr2": list(np.geomspace(0.006, 0.8, 8)), "seeds": 16},
+    trainings=Trainings(
+        grid={
+            "z_norm": [6.0, 9.0, 12.0, 16.0],
+            "lr2": list(np.geomspace(0.006, 0.8, 12)),
+            "temperature": axis(
+                [0.05],
+                "T_2/T_1",
+                "temperature of stage 2 over stage 1",
+                sets=measures.at_temperature,
+            ),
+        },
+        seeds=256,
+        quick={"lr2": list(np.geomspace(0.006, 0.8, 8)), "seeds": 16},
+    ),
     claims=(
         Claim(
             "eta_c",
@@ -103,9 +116,11 @@ ETA_C = Experiment(
 SCAN_UR = Experiment(
     "scan_ur",
     says="The hard part's centre against its offset: a gate at large u, both sides at small u.",
-    grid={"z_norm": [3.0, 4.0, 6.0, 9.0, 12.0, 16.0]},
-    seeds=1024,
-    quick={"z_norm": [3.0, 4.0, 9.0, 12.0, 16.0], "seeds": 48},
+    trainings=Trainings(
+        grid={"z_norm": [3.0, 4.0, 6.0, 9.0, 12.0, 16.0]},
+        seeds=1024,
+        quick={"z_norm": [3.0, 4.0, 9.0, 12.0, 16.0], "seeds": 48},
+    ),
     claims=(
         Claim(
             "scan_ur",
@@ -151,21 +166,28 @@ SCAN_UR = Experiment(
 PRESETS = Experiment(
     "presets",
     says="Other settings: the paper's t1, a weaker gate, and one in which both sides are near.",
-    grid={
-        "preset": cases(
-            {
-                "gate_t1": {"k1": 1.0},
-                "gate12": {"z_norm": 12.0},
-                "mild": {"z_norm": 8.0, "zeta_norm": 2.0, "lr2": 0.003, "k2": 10.0},
-                "two_sided": {
-                    "z_norm": 3.5, "zeta_norm": 2.5, "weight_decay": 0.03, "init_std": 1.4,
-                    "lr1": 0.4, "lr2": 0.008, "k2": 3.0,
-                },
-            }
-        )
-    },
-    seeds=1024,
-    quick={"seeds": 36},
+    trainings=Trainings(
+        grid={
+            "preset": cases(
+                {
+                    "gate_t1": {"k1": 1.0},
+                    "gate12": {"z_norm": 12.0},
+                    "mild": {"z_norm": 8.0, "zeta_norm": 2.0, "lr2": 0.003, "k2": 10.0},
+                    "two_sided": {
+                        "z_norm": 3.5,
+                        "zeta_norm": 2.5,
+                        "weight_decay": 0.03,
+                        "init_std": 1.4,
+                        "lr1": 0.4,
+                        "lr2": 0.008,
+                        "k2": 3.0,
+                    },
+                }
+            )
+        },
+        seeds=1024,
+        quick={"seeds": 36},
+    ),
     claims=(
         Claim(
             "presets_easy",
@@ -192,4 +214,4 @@ PRESETS = Experiment(
         ),
     ),
     figure=measures.draw_presets,
-)  # fmt: skip
+)

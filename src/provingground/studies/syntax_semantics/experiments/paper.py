@@ -5,7 +5,8 @@ from math import inf, sqrt
 import numpy as np
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from .. import measures, theory
 from ..measures import ending
@@ -13,9 +14,9 @@ from ..measures import ending
 COR1_ORDER = Experiment(
     "cor1_order",
     says="The traces of both signals at the ends of the stages.",
-    grid={"schedule": cases({"annealed": {}})},
-    seeds=1024,
-    quick={"seeds": 96},
+    trainings=Trainings(
+        grid={"schedule": cases({"annealed": {}})}, seeds=1024, quick={"seeds": 96}
+    ),
     claims=(
         Claim(
             "cor1_order",
@@ -44,10 +45,7 @@ COR1_ORDER = Experiment(
 COR1_BOUND = Experiment(
     "cor1_bound",
     says="Keys and queries without noise: the growth of the traces against Corollary 1.",
-    simulator="kq",
-    grid=measures.KQ,
-    seeds=32,
-    quick={"seeds": 6},
+    trainings=Trainings(simulator="kq", grid=measures.KQ, seeds=32, quick={"seeds": 6}),
     claims=(
         Claim(
             "cor1_bound_w",
@@ -88,21 +86,23 @@ ROOT = 1 / sqrt(np.log(16))
 LITERAL = Experiment(
     "literal",
     says="The paper's orders taken literally at d = 16: nothing is learned.",
-    simulator="full",
-    grid={
-        "tokens": 257,
-        "balanced": False,
-        "margin": 0.25,
-        "z_norm": 0.5,
-        "zeta_norm": 0.1,
-        "weight_decay": ROOT,
-        "init_std": ROOT,
-        "lr1": 0.05,
-        "lr2": 0.0025,
-        "k1": 1.0,
-    },
-    seeds=16,
-    quick={"seeds": 4},
+    trainings=Trainings(
+        simulator="full",
+        grid={
+            "tokens": 257,
+            "balanced": False,
+            "margin": 0.25,
+            "z_norm": 0.5,
+            "zeta_norm": 0.1,
+            "weight_decay": ROOT,
+            "init_std": ROOT,
+            "lr1": 0.05,
+            "lr2": 0.0025,
+            "k1": 1.0,
+        },
+        seeds=16,
+        quick={"seeds": 4},
+    ),
     claims=(
         Claim(
             "literal_learned",
@@ -134,10 +134,12 @@ LITERAL = Experiment(
 LITERAL_DECAY = Experiment(
     "literal_decay",
     says="The literal orders with a weight decay of 0.01: there is room, but too little.",
-    simulator="full",
-    grid={**LITERAL.grid, "weight_decay": 0.01},
-    seeds=8,
-    paper_only=True,
+    trainings=Trainings(
+        simulator="full",
+        grid={**LITERAL.trainings.grid, "weight_decay": 0.01},
+        seeds=8,
+        paper_only=True,
+    ),
     claims=(
         Claim(
             "literal_decay_learned",
@@ -171,10 +173,19 @@ LITERAL_DECAY = Experiment(
 FIG3 = Experiment(
     "fig3",
     says="The data in the plane: the easy part is linearly separable, the hard part is not.",
-    simulator="picture",
-    grid={"dim": 2, "samples": 4, "tokens": 129, "margin": 0.3, "z_norm": 2.0, "zeta_norm": 1.0},
-    seeds=32,
-    quick={"seeds": 8},
+    trainings=Trainings(
+        simulator="picture",
+        grid={
+            "dim": 2,
+            "samples": 4,
+            "tokens": 129,
+            "margin": 0.3,
+            "z_norm": 2.0,
+            "zeta_norm": 1.0,
+        },
+        seeds=32,
+        quick={"seeds": 8},
+    ),
     claims=(
         Claim(
             "fig3_easy",
@@ -197,10 +208,9 @@ FIG3 = Experiment(
 PROP2 = Experiment(
     "prop2",
     says="Proposition 2's gradient of W, as printed and with the signs that its last line drops.",
-    simulator="gradient",
-    grid={"margin": [0.25, 0.6, 1.2]},
-    seeds=32,
-    quick={"seeds": 8},
+    trainings=Trainings(
+        simulator="gradient", grid={"margin": [0.25, 0.6, 1.2]}, seeds=32, quick={"seeds": 8}
+    ),
     claims=(
         Claim(
             "prop2_printed",

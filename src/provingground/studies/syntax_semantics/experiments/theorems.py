@@ -3,7 +3,8 @@
 from math import inf, sqrt
 
 from provingground import stats
-from provingground.study import Claim, Experiment, cases
+from provingground.claims import Claim
+from provingground.study import Experiment, Trainings, cases
 
 from .. import measures, theory
 from ..measures import OWN, ending, on
@@ -22,9 +23,7 @@ SCHEDULES = cases(
 THM3 = Experiment(
     "thm3",
     says="Two stages: the easy part at a large step, the hard part after annealing; and controls.",
-    grid={"schedule": SCHEDULES},
-    seeds=1024,
-    quick={"seeds": 96},
+    trainings=Trainings(grid={"schedule": SCHEDULES}, seeds=1024, quick={"seeds": 96}),
     claims=(
         Claim(
             "thm1_a2",
@@ -155,12 +154,14 @@ THM3 = Experiment(
 THM2 = Experiment(
     "thm2",
     says="All weights on 96 prompts against the population in five numbers.",
-    grid={
-        "z_norm": 12.0,
-        "model": cases({"full": {"simulator": "full"}, "reduced": {"simulator": "reduced"}}),
-    },
-    seeds=64,
-    quick={"seeds": 9},
+    trainings=Trainings(
+        grid={
+            "z_norm": 12.0,
+            "model": cases({"full": {"simulator": "full"}, "reduced": {"simulator": "reduced"}}),
+        },
+        seeds=64,
+        quick={"seeds": 9},
+    ),
     claims=(
         Claim(
             "thm2_direction",

@@ -1,0 +1,218 @@
+"""What becomes of a claim: an estimate against its bounds."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import xarray as xr
+from scipy.special import stdtrit
+
+from provingground import reprs
+from provingground.claims import Claim
+from provingground.errors import place_of
+from provingground.reprs import shown
+from provingground.stats import UNDECIDED, Estimate, Everywhere
+
+Decision = Literal["holds", "fails", "unknown", "unmeasured"]
+
+
+class Met(NamedTuple):
+    """How a theorem's conditions stand at the settings of an experiment.
+
+    `satisfied` counts those that hold, at the setting where the fewest do, out of `of`; `worst` is
+    the smallest margin (below 1: violated by that factor). `vacuous` names the predictions whose
+    right-hand side says nothing at some setting.
+    """
+
+    satisfied: int
+    of: int
+    worst: float
+    vacuous: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        told = f"{self.satisfied} of {self.of} conditions"
+        if self.satisfied < self.of:
+            told += f", worst margin {self.worst:.2g}"
+        return told + (f"; vacuous: {', '.join(self.vacuous)}" if self.vacuous else "")
+
+
+@shown(reprs.verdict, line=reprs.verdict_line)
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim, ready for a table, a report or a JSON record.
+
+    `at` is where it was asked, if the user added an axis; `decided_at` the one of several settings
+    that decides it. `declared` says whether the settings are those of the experiment.
+    """
+
+    study: str
+    experiment: str
+    claim: str
+    source: str
+    says: str
+    estimate: Estimate
+    within: tuple[float, float]
+    verdict: Decision
+    expected: str
+    headline: bool
+    cells: int
+    diverged: int
+    seeds: int
+    note: str = ""
+    theory: float | None = None
+    kind: str = "printed"
+    bound: str = "ours"
+    because: tuple[str, ...] = ()
+    at: str = ""
+    decided_at: str = ""
+    declared: bool = True
+    conditions: Met | None = None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the interval holds the theory's own value; None if it gives none."""
+        if self.theory is None or not math.isfinite(self.estimate.value):
+            return None
+        return self.estimate.low <= self.theory <= self.estimate.high
+
+    @property
+    def details(self) -> str:
+        """What is worth a word beside the statement and its note."""
+        parts = []
+        if self.decided_at:
+            parts.append(f"Decided at {self.decided_at}")
+        if self.verdict == "holds" and self.agrees is False:
+            parts.append(f"The interval excludes the theory's own value, {self.theory:g}")
+        if self.because:
+            parts.append(f"Explained by {', '.join(self.because)}")
+        return ". ".join(parts)
+
+    @property
+    def surprise(self) -> bool:
+        """A decided verdict that differs from what was expected."""
+        return self.verdict in ("holds", "fails") and self.verdict != self.expected
+
+    @property
+    def trouble(self) -> bool:
+        """Whether a check must not pass: a surprise, a headline claim left undecided, or one that
+        cannot be measured at the settings that were declared for it."""
+        undecided = self.headline and self.verdict == "unknown"
+        return self.surprise or undecided or (self.verdict == "unmeasured" and self.declared)
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """About how many seeds would decide the claim; None if no number would."""
+        return seeds_needed(self.estimate, self.within, self.seeds)
+
+
+@shown(reprs.verdicts)
+class Verdicts(list[Verdict]):
+    """Verdicts, which show themselves as a table."""
+
+
+def decide(found: Estimate | Everywhere, within: tuple[float, float]) -> Decision:
+    """Compares an interval, or those of several settings, with the bounds of a claim."""
+    if isinstance(found, Everywhere):
+        if all(decide(one, within) == "holds" for one in found.each):
+            return "holds" if found.each else "unmeasured"
+        failed = any(decide(one, within) == "fails" for one in found.joint)
+        return "fails" if failed else "unknown"
+    low, high = within
+    if not (math.isfinite(found.low) or math.isfinite(found.high)):
+        return "unknown"
+    if low <= found.low and found.high <= high:
+        return "holds"
+    if found.high < low or found.low > high:
+        return "fails"
+    return "unknown"
+
+
+def deciding(found: Everywhere, within: tuple[float, float]) -> tuple[str, Estimate]:
+    """The setting that decides about all, and its estimate: the one farthest out, or nearest to
+    the bounds; one without an interval only if there is no other."""
+
+    def room(one: Estimate) -> float:
+        inside = min(one.value - within[0], within[1] - one.value)
+        spread = max(one.high - one.low, 1e-12 * abs(one.value), 1e-300)
+        return inside / spread if math.isfinite(inside) and math.isfinite(spread) else math.inf
+
+    failed = decide(found, within) == "fails"
+    table = found.joint if failed else found.each
+    number = min(range(len(table)), key=lambda n: room(table[n]))
+    if room(table[number]) == math.inf:  # bounds that nothing reaches, or no interval anywhere
+        number = next((n for n, one in enumerate(table) if math.isnan(one.low)), number)
+    return found.settings[number], table[number]
+
+
+def judge(
+    claim: Claim,
+    ds: xr.Dataset,
+    headline: bool = False,
+    at: str = "",
+    conditions: Met | None = None,
+) -> Verdict:
+    """The verdict on a claim. Missing or diverged cells leave it unknown, and say so."""
+    cells, diverged, missing = (int(ds.attrs[k]) for k in ("cells", "diverged", "missing"))
+    estimate, note, decided_at = UNDECIDED, claim.note, ""
+    decision: Decision = "unknown"
+    if missing:
+        note = f"{missing} of {cells} cells are missing. {note}"
+    else:
+        try:
+            found = claim.measure(ds)
+            decision = decide(found, claim.within)
+            estimate = found if isinstance(found, Estimate) else UNDECIDED
+            if isinstance(found, Everywhere) and found.each:
+                decided_at, estimate = deciding(found, claim.within)
+        except Exception as error:  # a typo, or an axis that was left out
+            decision = "unmeasured"
+            told = f"{type(error).__name__}: {error}{place_of(error)}"
+            note = f"could not be measured ({told}). {note}"
+        if diverged and decision != "unmeasured":
+            decision, note = "unknown", f"{diverged} of {cells} cells diverged. {note}"
+    return Verdict(
+        study=ds.attrs["study"],
+        experiment=ds.attrs["experiment"],
+        claim=claim.name,
+        source=claim.source,
+        says=claim.says,
+        estimate=estimate,
+        within=claim.within,
+        verdict=decision,
+        expected=claim.expected,
+        headline=headline,
+        cells=cells,
+        diverged=diverged,
+        seeds=int(ds.sizes["seed"]),
+        note=note.strip(),
+        theory=claim.theory,
+        kind=claim.kind,
+        bound=claim.bound,
+        because=tuple(c.name for c in claim.because),
+        at=at,
+        decided_at=decided_at,
+        declared=not ds.attrs.get("changed"),
+        conditions=conditions,
+    )
+
+
+def seeds_needed(estimate: Estimate, within: tuple[float, float], seeds: int) -> int | None:
+    """Seeds at which a jackknife-t interval around the same value would clear the bounds.
+
+    The half-width shrinks like t(n-1) / sqrt(n); the value is taken to stay where it is.
+    """
+    value, low, high = estimate
+    gap = min(abs(value - b) for b in within)
+    half = (high - low) / 2
+    if seeds < 2 or not (gap > 0 and math.isfinite(half)):
+        return None
+
+    def width(n: int) -> float:
+        return float(stdtrit(n - 1, 0.975)) / math.sqrt(n)
+
+    for n in range(3, 100_000) if half > 0 else ():
+        if half * width(n) / width(seeds) < gap:
+            return n
+        if n > 1000 and half * 1.96 / math.sqrt(100_000) / width(seeds) > gap:
+            return None
+    return seeds
