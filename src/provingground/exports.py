@@ -43,7 +43,7 @@ def comma_separated(verdicts: Sequence[Verdict]) -> str:
         "within": ("within_low", "within_high"),
         "conditions": [f"conditions_{name}" for name in Met._fields],
     }
-    more = ("surprise", "agrees")
+    more = ("surprise",)
     table.writerow([*(part for n in names for part in parts.get(n, (n,))), *more])
     for v in verdicts:
         row = []

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal, NamedTuple
 
 import xarray as xr
@@ -37,6 +37,7 @@ __all__ = [
     "axis",
     "cases",
     "points",
+    "simulator",
 ]
 
 # --------------------------------------------------------------------------- theory
@@ -159,6 +160,17 @@ class Simulator:
     says: str = ""
     host: bool = False
     changes: str = ""
+
+
+def simulator(
+    module: ModuleType,
+    *,
+    precision: Literal["float32", "float64"] = "float32",
+    says: str = "",
+    host: bool = False,
+) -> Simulator:
+    """The simulator of a module: its `Config`, `Probes` and `simulate`."""
+    return Simulator(module.Config, module.simulate, module.Probes, precision, says, host)
 
 
 class Refine(NamedTuple):

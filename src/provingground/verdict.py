@@ -13,6 +13,7 @@ from provingground.errors import place_of
 from provingground.reprs import shown
 from provingground.stats import UNDECIDED, Estimate, Everywhere
 
+ROUNDING = 1e-4  # of the theory's value: digits that no table shows
 Decision = Literal["holds", "fails", "unknown", "unmeasured"]
 
 
@@ -41,7 +42,8 @@ class Met(NamedTuple):
 class Verdict:
     """What became of a claim, ready for a table, a report or a JSON record.
 
-    `at` is where it was asked, if the user added an axis; `decided_at` the one of several settings
+    `agrees` says whether the interval holds the theory's own value (of several settings, all of
+    their joint intervals); None if there is none. `at` is where it was asked, if the user added an axis; `decided_at` the one of several settings
     that decides it. `declared` says whether the settings are those of the experiment.
     """
 
@@ -60,6 +62,7 @@ class Verdict:
     seeds: int
     note: str = ""
     theory: float | None = None
+    agrees: bool | None = None
     kind: str = "printed"
     bound: str = "ours"
     because: tuple[str, ...] = ()
@@ -67,13 +70,6 @@ class Verdict:
     decided_at: str = ""
     declared: bool = True
     conditions: Met | None = None
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the interval holds the theory's own value; None if it gives none."""
-        if self.theory is None or not math.isfinite(self.estimate.value):
-            return None
-        return self.estimate.low <= self.theory <= self.estimate.high
 
     @property
     def details(self) -> str:
@@ -144,6 +140,16 @@ def deciding(found: Everywhere, within: tuple[float, float]) -> tuple[str, Estim
     return found.settings[number], table[number]
 
 
+def agreeing(found: Estimate | Everywhere, theory: float | None) -> bool | None:
+    """Whether the theory's own value lies in the interval, up to rounding; of several settings in
+    all of their joint intervals. None if either is not known."""
+    several = found.joint if isinstance(found, Everywhere) else (found,)
+    if theory is None or not all(math.isfinite(one.low + one.high) for one in several):
+        return None
+    slack = ROUNDING * abs(theory)
+    return all(one.low - slack <= theory <= one.high + slack for one in several)
+
+
 def judge(
     claim: Claim,
     ds: xr.Dataset,
@@ -155,12 +161,13 @@ def judge(
     cells, diverged, missing = (int(ds.attrs[k]) for k in ("cells", "diverged", "missing"))
     estimate, note, decided_at = UNDECIDED, claim.note, ""
     decision: Decision = "unknown"
+    agrees = None
     if missing:
         note = f"{missing} of {cells} cells are missing. {note}"
     else:
         try:
             found = claim.measure(ds)
-            decision = decide(found, claim.within)
+            decision, agrees = decide(found, claim.within), agreeing(found, claim.theory)
             estimate = found if isinstance(found, Estimate) else UNDECIDED
             if isinstance(found, Everywhere) and found.each:
                 decided_at, estimate = deciding(found, claim.within)
@@ -186,6 +193,7 @@ def judge(
         seeds=int(ds.sizes["seed"]),
         note=note.strip(),
         theory=claim.theory,
+        agrees=agrees,
         kind=claim.kind,
         bound=claim.bound,
         because=tuple(c.name for c in claim.because),

@@ -1,9 +1,9 @@
 """Least squares by gradient descent: the skeleton of a study, with a law known exactly."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .model import Config, Probes, simulate
+from . import model, theory
+from .figures import EXPERIMENTS
 
 STUDY = Study(
     name="toy",
@@ -13,7 +13,7 @@ STUDY = Study(
     statement="The mean excess risk of least squares with $N$ samples of $d$ Gaussian inputs and "
     r"label noise $\sigma$ is exactly $\sigma^2d/(N-d-1)$, and gradient descent that runs long "
     "enough finds the least-squares solution.",
-    simulators={"descent": Simulator(Config, simulate, Probes)},
+    simulators={"descent": simulator(model)},
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
 )

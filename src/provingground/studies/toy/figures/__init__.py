@@ -1,0 +1,5 @@
+"""The figures, one room each, in order."""
+
+from . import risk
+
+EXPERIMENTS = risk.EXPERIMENTS
