@@ -8,7 +8,7 @@ import sys
 from html.parser import HTMLParser
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ from provingground.claims import Claim
 from provingground.errors import InputError
 from provingground.stats import Estimate
 from provingground.study import Experiment, Prediction, Study, Trainings
-from provingground.verdict import Verdict, judge
+from provingground.verdict import Decision, Verdict, judge
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 MARKUP = "<script>alert('x')</script> & \"quoted\""
@@ -382,14 +382,16 @@ def test_record_is_json_safe() -> None:
     assert record["verdicts"] == [
         dict(study="tiny", experiment="first", claim="c", source="s", says="w", value=1.0, low=None,
              high=None, within=[0.5, None], verdict="holds", expected="holds", surprise=False,
-             cells=4, diverged=0)
+             cells=4, diverged=0, kind="printed", bound="ours", theory=None, agrees=None,
+             because=[], measured=True, seeds=3, at="", decided_at="", conditions=None)
     ]  # fmt: skip
 
 
 def test_outcomes_partition_verdicts() -> None:
-    pairs = [(v, e) for v in ("holds", "fails", "unknown") for e in ("holds", "fails")]
+    pairs = [(v, e) for v in get_args(Decision) for e in ("holds", "fails")]
     counts = tally(outcome(*pair) for pair in pairs)
-    assert counts == {"holds": 1, "fails as expected": 1, "unknown": 2, "surprise": 2}
+    expected = {"holds": 1, "fails as expected": 1, "unknown": 2, "surprise": 2, "unmeasured": 2}
+    assert counts == expected
     assert tuple(counts) == OUTCOMES
 
 
@@ -400,11 +402,11 @@ def test_badge_table() -> None:
         verdict_record(verdicts[:1], scale="paper", seconds=None, device="cpu"),
     ]
     assert badge_table(records).splitlines() == [
-        "| study | claims | hold | fail as expected | unknown | surprises | scale |",
-        "| --- | --: | --: | --: | --: | --: | --- |",
-        "| `tiny` | 2 | 1 | 0 | 0 | 1 | quick |",
-        "| `other` | 1 | 0 | 0 | 1 | 0 | quick |",
-        "| `tiny` | 1 | 1 | 0 | 0 | 0 | paper |",
+        "| study | facts | as printed | conditions met | scale |",
+        "| --- | --: | --- | --- | --- |",
+        "| `tiny` | 2 | 1 holds, 1 surprise |  | quick |",
+        "| `other` | 1 | 1 unknown |  | quick |",
+        "| `tiny` | 1 | 1 holds |  | paper |",
     ]
     titled = badge_table(records, titles={"tiny": "Loss | risk"})
     assert "| `tiny` | Loss \\| risk | 2 |" in titled
@@ -421,7 +423,7 @@ def test_table_replaces_what_stands_between_the_markers() -> None:
     record = verdict_record([verdict()], scale="paper", seconds=1, device="cpu")
     page = update_table(PAGE, [record], {"tiny": "A tiny study", "other": "Another"})
     assert page.startswith(f"# Title\n{START}\n\n| study | title |")
-    assert "| `tiny` | A tiny study | 1 | 1 | 0 | 0 | 0 | paper |\n" in page
+    assert "| `tiny` | A tiny study | 1 | 1 holds |  | paper |\n" in page
     assert page.endswith(f"No paper-scale record yet: `other` (Another).\n\n{END}\nthe end\n")
     assert "before" not in page
     assert update_table(page, [record], {"tiny": "A tiny study", "other": "Another"}) == page

@@ -116,7 +116,9 @@ def test_show_an_experiment_measures_only_if_asked(proving, tmp_path, monkeypatc
         "At scale quick: 960 cells, 0 stored; 960 cells to run with 5 programs, not timed on" in out
     )
     assert "--measure" in out
-    assert re.search(r"^risk_law  +0.75 to 1.25  +the mean .* \(Theorem 1\)$", out, re.MULTILINE)
+    assert re.search(
+        r"^risk_law  +0.75 to 1.25 \(theory 1\)  +the mean .* \(Theorem 1\)$", out, re.MULTILINE
+    )
     assert not (tmp_path / "store").exists()
     code, _, err = proving("show", "toy/risk", "--measure", "--store", tmp_path / "store")
     assert code == 3
@@ -196,8 +198,12 @@ def test_check_prints_one_json_object(proving, checked):
     first = record["verdicts"][0]
     assert list(first) == [
         "study", "experiment", "claim", "source", "says", "value", "low", "high", "within",
-        "verdict", "expected", "surprise", "cells", "diverged",
+        "verdict", "expected", "surprise", "cells", "diverged", "kind", "bound", "theory", "agrees",
+        "because", "measured", "seeds", "at", "decided_at", "conditions",
     ]  # fmt: skip
+    assert (first["kind"], first["bound"], first["theory"]) == ("printed", "ours", 1.0)
+    assert (first["measured"], first["seeds"]) == (True, 64)
+    assert first["conditions"] == dict(satisfied=2, of=2, worst=1.25, vacuous=[])
     assert first["low"] <= first["value"] <= first["high"]
     assert (first["verdict"], first["surprise"], first["cells"]) == ("holds", False, 960)
 
@@ -416,7 +422,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("run toy/risk --seeds 1000000000", "allowed"),
         ("run toy/risk --seeds 1000000", "--yes"),
         ("run toy/risk --seeds 0", "at least one seed"),
-        ("run toy/risk --seeds many", "valid integer"),
+        ("run toy/risk --seeds many", "their number, or a list"),
         ("run toy/risk --lanes 0", "lanes = 0 is not allowed"),
         ("run toy/risk --lanes 2147483648", "whole numbers from 1 to 2147483647"),
         ("run toy/risk --set noise=1 --set noise=2", "noise is set twice"),
@@ -429,7 +435,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("figure toy/risk --out risk.gif", ".png or .svg or .pdf"),
         ("figure toy/risk --out risk", ".png or .svg or .pdf"),
         ("run benign_overfitting/numerics --set numerics=halfstep", "did you mean 'half step'"),
-        ("run benign_overfitting/numerics --set lr=0.1", "choose a case"),
+        ("run benign_overfitting/numerics --set lr=0.1", "lr is set by numerics"),
         ("conditions toy --set noise=1,2", "one value for noise"),
         ("conditions toy --set nois=1", "did you mean 'noise'"),
         ("verify toi", "unknown study 'toi'"),

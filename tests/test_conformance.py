@@ -184,16 +184,16 @@ def test_grids_can_be_planned(study, experiment, scale):
     for axis in (a for a in found.trainings.settings(scale).values() if isinstance(a, Cases)):
         for setting in axis.settings.values():
             assert set(setting) <= known
-    if found.derive is not None:
-        assert all(set(found.derive(s)) <= known for s in first_settings(sweep))
+    known_now = {name: p.default for name, p in sweep.table.items()} | first_settings(sweep)
+    assert all(set(sets(known_now)) <= known for sets in sweep.sets)
 
 
 def first_settings(sweep):
-    """The settings of the first point, before `derive`."""
+    """The settings of the first point, before those that others derive."""
     settings = dict(sweep.fixed)
     for axis in sweep.axes:
         settings |= axis.settings[0]
-    return [settings]
+    return settings
 
 
 # -------------------------------------------------------------------------- trainings

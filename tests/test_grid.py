@@ -219,14 +219,16 @@ def test_some_cases_can_be_chosen():
     assert planned({"case": "slow"}, grid=CASES).axes[0].labels == ["slow"]
     with pytest.raises(InputError, match="did you mean 'fast'"):
         planned({"case": ["faster"]}, grid=CASES)
-    with pytest.raises(InputError, match="choose a case"):
+    with pytest.raises(InputError, match="rate is set by case"):
         planned({"rate": 0.3}, grid=CASES)
 
 
 def test_an_axis_of_its_own_is_turned_into_parameters():
     options = dict(
-        grid={"count": [2, 4], "load": axis([1, 3], "L", "load")},
-        derive=lambda s: {"rate": s["load"] / s["count"]},
+        grid={
+            "count": [2, 4],
+            "load": axis([1, 3], "L", "load", sets=lambda s: {"rate": s["load"] / s["count"]}),
+        },
     )
     sweep = planned(**options)
     assert [(a.name, a.labels) for a in sweep.axes] == [("count", [2, 4]), ("load", [1.0, 3.0])]
@@ -268,21 +270,25 @@ def twice(settings):
     return {"width": 2 * settings.get("count", 4)} if settings.get("rate", 0.5) > 1 else {}
 
 
+TWICE = {"rate": axis([1.0, 2.0], sets=twice)}
+
+
 def test_what_is_derived_cannot_be_set():
     with pytest.raises(InputError, match=r"width.*derives it from count and rate"):
-        planned({"width": 3, "count": 2, "rate": [2.0]}, derive=twice)
-    sweep = planned({"width": 3, "rate": [0.5, 2.0]}, derive=twice, grid={})
+        planned({"width": 3, "count": 2, "rate": [2.0]}, grid=TWICE)
+    sweep = planned({"width": 3, "rate": [0.5, 2.0]}, grid=TWICE)
     with pytest.raises(InputError, match="width cannot be set"):
         sweep.groups()  # not at its first point
 
 
 def test_what_is_not_derived_can_be_set():
-    sweep = planned({"width": 3, "rate": [0.1, 0.5]}, derive=twice)
+    sweep = planned({"width": 3, "rate": [0.1, 0.5]}, grid=TWICE)
     assert {p.config.width for p in sweep.points()} == {3}
 
 
 def test_a_plan_can_be_made_again_from_its_settings():
-    options: dict[str, Any] = dict(grid={"count": 2, "width": 5, "rate": (1.0, 2.0)}, derive=twice)
+    rates = axis((1.0, 2.0), sets=twice)
+    options: dict[str, Any] = dict(grid={"count": 2, "width": 5, "rate": rates})
     sweep = planned({"count": 3}, **options)
     settings = {**sweep.fixed, **{a.name: list(a.labels) for a in sweep.axes}}
     again = planned(json.loads(json.dumps(settings)), **options)

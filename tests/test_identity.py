@@ -20,6 +20,7 @@ from provingground import api, identity, programs
 from provingground.errors import InputError, RunError
 from provingground.grid import plan
 from provingground.keys import normal, stream
+from provingground.replaying import replay
 from provingground.store import Store
 from provingground.study import Experiment, Prediction, Simulator, Study, Trainings, cases
 from test_grid import planned
@@ -351,7 +352,7 @@ def test_a_patch_is_seen_by_one_cell_and_by_replay(store, monkeypatch):
     monkeypatch.setitem(globals(), "doubled", lambda x: x * 6)
     np.testing.assert_allclose(programs.single(owner, point, 0)["total"], 3 * before, rtol=1e-6)
     ds = api.run(owner, "first", store=store)
-    again = api.replay(ds, seed=0, rate=point.config.rate, study=owner)
+    again = replay(ds, seed=0, rate=point.config.rate, study=owner)
     np.testing.assert_allclose(again.probes.total, 3 * before, rtol=1e-6)
 
 

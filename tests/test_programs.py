@@ -12,6 +12,7 @@ import tiny as small
 from provingground import api, programs
 from provingground.keys import normal, seed_key, stream
 from provingground.programs import Programs
+from provingground.replaying import replay
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
@@ -184,6 +185,6 @@ def test_cells_of_a_host_simulator_are_kept_and_found(store, monkeypatch):
 
 def test_a_host_simulator_can_be_replayed(store):
     ds = run(host_study(), store, seeds=2)
-    again = api.replay(ds, seed=1, rate=2.0, study=host_study())
+    again = replay(ds, seed=1, rate=2.0, study=host_study())
     assert float(again.probes.total) == float(ds.total.sel(rate=2.0, seed=1))
     assert again.weights is None

@@ -1,5 +1,6 @@
 """Boundaries from a part of the grid: the thresholds of the whole, and how much less it takes."""
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from provingground.config import config, par, probe
 from provingground.engine import Job
 from provingground.keys import normal, stream
 from provingground.study import Experiment, Prediction, Refine, Simulator, Study, Trainings
-from tiny import count_computed
+from tiny import count_computed, with_trainings
 
 LEVEL = 0.5
 PLACES = np.geomspace(1, 100, 24)
@@ -58,13 +59,9 @@ SLOPE = Claim(
 def make(rows=(1.0, 1.3, 1.8, 2.4, 3.2, 4.2, 5.6, 7.5), places=PLACES, seeds=4, **fixed) -> Study:
     """The study, refined ("traced") and with all cells ("full")."""
     grid = {"x": places, "z": list(rows), **fixed}
-    options: dict[str, Any] = dict(
-        says="s", grid=grid, seeds=seeds, claims=(SLOPE,), figure=lambda ds: None
-    )
-    traced = Experiment(
-        "traced",
-        trainings=Trainings(refine=Refine("x", "y", LEVEL)),
-        **options,
+    full = Experiment("full", "s", Trainings(grid, seeds), (SLOPE,), lambda ds: None)
+    traced = dataclasses.replace(
+        with_trainings(full, refine=Refine("x", "y", LEVEL)), name="traced"
     )
     return Study(
         name="curves",
@@ -72,7 +69,7 @@ def make(rows=(1.0, 1.3, 1.8, 2.4, 3.2, 4.2, 5.6, 7.5), places=PLACES, seeds=4, 
         cite="c",
         simulators={"one": Simulator(Config, simulate, Probes)},
         theory=lambda cfg: Prediction((), {}),
-        experiments=(traced, Experiment("full", **options)),
+        experiments=(traced, full),
     )
 
 
@@ -265,7 +262,7 @@ def traced_by(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
     rows, places, _ = values.shape
     job: Any = SimpleNamespace(
         sweep=SimpleNamespace(
-            experiment=SimpleNamespace(refine=Refine("x", "y", level)),
+            trainings=SimpleNamespace(refine=Refine("x", "y", level)),
             axes=[SimpleNamespace(name="z"), SimpleNamespace(name="x")],
             shape=(rows, places),
         ),

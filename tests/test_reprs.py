@@ -217,7 +217,7 @@ def test_every_study_shows_itself(name):
         for claim in e.claims:
             assert claim.name in repr(e)
             assert claim.says in shown.words
-        assert set(e.settings("paper")) <= set(shown.words)
+        assert set(e.trainings.settings("paper")) <= set(shown.words)
     for p in (p for s in study.simulators.values() for p in s.config.pars.values()):  # pyright: ignore
         assert {p.name, p.allowed, p.says} <= set(found.words)
     prediction = pg.theory(name)

@@ -12,6 +12,7 @@ from provingground import cli, grid, sources
 from provingground.sources import code_hash, renew, same_programs, source_of, staleness
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Refine, Scale, cases
+from tiny import with_trainings
 
 # --------------------------------------------------------------------------------- code
 
@@ -24,7 +25,6 @@ import numpy as np
 
 from provingground import keys
 from provingground.errors import InputError
-from tiny import with_trainings
 
 from . import shapes
 from .parts import bend as bent, Layer
@@ -249,7 +249,8 @@ def test_what_labels_stand_for_counts():
 
 def test_words_of_an_experiment_and_last_digits_do_not_count():
     noise = list(GRID["noise"])
-    assert settings_of(says="other words", claims=()) == settings_of()
+    other = dataclasses.replace(TOY.experiments[0], says="other words", claims=())
+    assert source_of(grid.plan(TOY, other, "paper"))["settings"] == settings_of()
     near = {**GRID, "noise": [x * (1 + 1e-14) for x in noise]}
     assert settings_of(grid=near) == settings_of()
 

@@ -49,7 +49,7 @@ def test_jackknife_of_a_mean_is_the_t_interval(rng):
     expected = (float(y.mean()), ci.low, ci.high)
     assert_allclose(stats.jackknife(lambda a: a.mean(), y), expected)
     assert_allclose(stats.mean(y), expected)
-    wide, narrow = (stats.jackknife(lambda a: a.mean(), y, level=p) for p in (0.99, 0.5))
+    wide, narrow = (stats.jackknife(lambda a: a.mean(), y, at=p) for p in (0.99, 0.5))
     assert wide.low < expected[1] < narrow.low < wide.value == narrow.value
 
 

@@ -221,7 +221,9 @@ def plan(
             given = [given]  # an axis stays an axis, so that claims and figures find it
         for label, axis in settings.items():
             if any(name in chosen for chosen in _settings_on(axis)):
-                raise InputError(f"{name} is set by {label} in this experiment; choose one of it")
+                raise InputError(
+                    f"{name} is set by {label} in this experiment: choose from {label}"
+                )
         settings[name] = given
         own.add(name)
 
@@ -386,7 +388,9 @@ def _along_points(
             raise InputError("the points of a design set different parameters")
     for label, axis in settings.items():
         if taken := [n for chosen in _settings_on(axis) for n in chosen if n in named]:
-            raise InputError(f"{taken[0]} is set by {label} in this experiment; choose one of it")
+            raise InputError(
+                f"{taken[0]} is set by {label} in this experiment: choose from {label}"
+            )
     return {name: given} | {n: v for n, v in settings.items() if n not in named}
 
 

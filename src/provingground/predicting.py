@@ -21,7 +21,8 @@ def at_settings(owner: Study, ds: xr.Dataset, most: int | None = None) -> xr.Dat
     Settings are read from the coordinates, and each is computed once. With `most`, settings that
     are spread evenly over all of them stand for the rest, which is NaN.
     """
-    config = owner.simulator()[1].config
+    name = str(ds.attrs.get("simulator", "")).partition(", ")[0]
+    config = owner.simulator(name)[1].config
     names = [name for name in pars(config) if name in ds.coords]
     dims = [str(d) for d in ds.dims if any(d in ds[name].dims for name in names)]
     shape = [ds.sizes[d] for d in dims]

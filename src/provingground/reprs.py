@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from provingground.api import Overview
+    from provingground.claims import Claim
     from provingground.replaying import Replay
     from provingground.stats import Boundary, Estimate, Everywhere, Law
     from provingground.study import Condition, Experiment, Prediction, Study
@@ -177,7 +178,7 @@ def named(v: "Verdict") -> str:
     return f"{v.claim} at {v.at}" if v.at else v.claim
 
 
-def bounds(v: "Verdict") -> str:
+def bounds(v: "Verdict | Claim") -> str:
     """The bounds of a claim and the theory's value."""
     return bound(*v.within, v.theory)
 
@@ -368,7 +369,7 @@ def _told(given: Any) -> str:
 
 def claims(found: Sequence[Any]) -> Table:
     """The claims of an experiment that was not judged."""
-    rows = [(c.name, bound(*c.within, c.theory), c.source, c.says) for c in found]
+    rows = [(c.name, bounds(c), c.source, c.says) for c in found]
     return Table(("claim", "bound", "source", "says"), rows, short=2)
 
 

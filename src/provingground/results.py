@@ -26,7 +26,6 @@ def dataset(job: Job) -> xr.Dataset:
     parameter is a coordinate, along the axes that it depends on (see `settings_of`).
     """
     sweep = job.sweep
-    outer = (*sweep.shape, len(sweep.seeds))
     ids = job.ids.ravel()
     index = job.store.look(sweep.study.name)
     wanted = np.repeat(job.wanted, len(sweep.seeds))
@@ -54,7 +53,6 @@ def dataset(job: Job) -> xr.Dataset:
             )
         places.append(at)
         parts.append((name, part))
-    about = [part.about for _, part in parts]
     found = np.zeros(len(ids), bool)
     flat: dict[str, np.ndarray] = {}
     if parts:
@@ -70,10 +68,25 @@ def dataset(job: Job) -> xr.Dataset:
             flat[name] = values.astype(np.result_type(values.dtype, np.float32))
             flat[name][~found] = np.nan
 
-    outer_dims = (*(a.name for a in sweep.axes), "seed")
-    finite = np.ones(len(ids), bool)
+    about = _provenance([part.about for _, part in parts])
+    return labelled(sweep, job.groups, flat, found, wanted, about)
+
+
+def labelled(
+    sweep: Sweep,
+    groups: Sequence[Group],
+    flat: Mapping[str, np.ndarray],
+    found: np.ndarray,
+    wanted: np.ndarray,
+    about: Mapping[str, Any],
+) -> xr.Dataset:
+    """Probes of all cells (a row each) as a Dataset; `found` and `wanted` say which are there."""
+    names = sorted({g.program.simulator for g in groups})
+    dims = probe_dims(sweep.study.simulators[names[0]].probes)
+    outer, outer_dims = (*sweep.shape, len(sweep.seeds)), (*(a.name for a in sweep.axes), "seed")
+    finite = np.ones(len(found), bool)
     for v in (v for v in flat.values() if v.dtype.kind == "f"):
-        finite &= np.isfinite(v.reshape(len(ids), -1)).all(axis=1)
+        finite &= np.isfinite(v.reshape(len(found), -1)).all(axis=1)
     diverged = found & ~finite
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {a.name: list(a.labels) for a in sweep.axes}
@@ -86,26 +99,26 @@ def dataset(job: Job) -> xr.Dataset:
         variables[called] = ((*outer_dims, *dims[name]), values.reshape(*outer, *values.shape[1:]))
     variables["diverged"] = (outer_dims, diverged.reshape(outer))
     known = {*variables, *coords, *(d for axes in dims.values() for d in axes)}
-    settings = {n: v for n, v in settings_of(job.sweep, job.groups).items() if n not in known}
+    settings = {n: v for n, v in settings_of(sweep, groups).items() if n not in known}
     ds = xr.Dataset(variables, coords | settings)
-    _describe(ds, job)
+    _describe(ds, sweep, names)
     ds.attrs = {
         "study": sweep.study.name,
         "experiment": sweep.experiment.name,
         "title": sweep.study.title,
         "says": sweep.experiment.says,
         "scale": sweep.scale,
-        "simulator": ", ".join(sorted(names)),
-        "precision": ", ".join(sorted({g.program.precision for g in job.groups})),
+        "simulator": ", ".join(names),
+        "precision": ", ".join(sorted({g.program.precision for g in groups})),
         **{name: json.dumps(told) for name, told in extend.of(sweep.study).items()},
         "settings": json.dumps(dict(sweep.fixed), default=str),
         "grid": json.dumps({a.name: list(a.labels) for a in sweep.axes}, default=str),
         "changed": ", ".join(sorted(sweep.given)),
-        "cells": len(ids),
+        "cells": len(found),
         "missing": int((wanted & ~found).sum()),
         "skipped": int((~wanted).sum()),
         "diverged": int(diverged.sum()),
-        **_provenance(about),
+        **about,
     }
     return ds
 
@@ -187,13 +200,13 @@ def _common(values: np.ndarray) -> np.ndarray | None:
     return known[0] if len(known) and (known == known[0]).all() else None
 
 
-def _describe(ds: xr.Dataset, job: Job) -> None:
+def _describe(ds: xr.Dataset, sweep: Sweep, simulators: Sequence[str]) -> None:
     """Labels: coordinates from parameters, variables from the descriptions of the probes."""
-    for par in job.sweep.table.values():
+    for par in sweep.table.values():
         if par.name in ds.coords:
             ds[par.name].attrs = {"long_name": par.says, "symbol": par.symbol}
-    for name in {g.program.simulator for g in job.groups}:
-        describe_probes(ds, job.study.simulators[name].probes)
+    for name in simulators:
+        describe_probes(ds, sweep.study.simulators[name].probes)
     ds["seed"].attrs = {"long_name": "seed", "symbol": ""}
 
 

@@ -43,8 +43,9 @@ class Verdict:
     """What became of a claim, ready for a table, a report or a JSON record.
 
     `agrees` says whether the interval holds the theory's own value (of several settings, all of
-    their joint intervals); None if there is none. `at` is where it was asked, if the user added an axis; `decided_at` the one of several settings
-    that decides it. `declared` says whether the settings are those of the experiment.
+    their joint intervals); None if there is none. `at` is where it was asked, if the user added an
+    axis; `decided_at` the one of several settings that decides it. `declared` says whether the
+    settings are those of the experiment.
     """
 
     study: str

@@ -554,5 +554,5 @@ def paper_dataset(experiment):
 def test_the_paper_scale_can_be_measured_and_drawn(experiment):
     found, ds = STUDY.experiment(experiment), paper_dataset(experiment)
     for claim in found.claims_at("paper"):
-        assert math.isfinite(claim.measure(ds).value), claim.name
+        assert math.isfinite(claim.measure(ds).value), claim.name  # pyright: ignore
     assert plot.check_layout(found.figure(ds)) == []

@@ -448,7 +448,7 @@ def test_paper_claims_can_be_measured(tmp_path):
         assert experiment.figure(ds)
         if name == "fig2a":  # SGD beside the recursion, as in rec_vs_sgd
             for claim in STUDY.experiment("rec_vs_sgd").claims:
-                assert np.isfinite(claim.measure(ds)).all()
+                assert np.isfinite(claim.measure(ds)).all()  # pyright: ignore
 
 
 def test_a_teacher_is_a_pytree():

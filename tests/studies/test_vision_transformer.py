@@ -519,5 +519,5 @@ def test_what_runs_at_paper_scale_only_runs(store, axis):
     settings[axis] = [0.1, 1.0]
     ds = pg.run(STUDY, experiment.name, scale="paper", seeds=3, store=store, **settings)
     assert ds.attrs["cells"] == 2 * 2 * 3
-    assert all(np.isfinite(c.measure(ds).value) for c in experiment.claims)
+    assert all(np.isfinite(c.measure(ds).value) for c in experiment.claims)  # pyright: ignore
     assert plot.check_layout(experiment.figure(ds)) == []

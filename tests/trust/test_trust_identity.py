@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from provingground.keys import normal, stream
-from provingground.study import Experiment, Prediction, Simulator, Study, config, par, probe
+from provingground.config import config, par, probe
+from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 import mylib
 from mylib import scaled
@@ -74,7 +75,9 @@ STUDY = Study(
     cite="c",
     simulators={{"one": Simulator(Config, simulate, Probes{host})}},
     theory=lambda cfg: Prediction((), {{}}),
-    experiments=(Experiment("first", "s", {{"rate": [1.0, 2.0]}}, 3, (), lambda ds: None),),
+    experiments=(
+        Experiment("first", "s", Trainings({{"rate": [1.0, 2.0]}}, 3), (), lambda ds: None),
+    ),
 )
 """
 MYLIB = """

@@ -30,6 +30,7 @@ WORDS: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
     "surprise": ("surprise", "surprises"),
     "unmeasured": ("unmeasured", "unmeasured"),
 }
+COLUMNS = {"printed": "as printed", "corrected": "corrected", "own": "own", "": "not sorted yet"}
 RESULTS = Path("docs/results")  # the tracked records: what a study's claims came to at paper scale
 START, END = "<!-- results -->", "<!-- /results -->"
 
@@ -111,23 +112,68 @@ def record_text(record: Mapping[str, Any]) -> bytes:
 def badge_table(
     records: Iterable[Mapping[str, Any]], *, titles: Mapping[str, str] | None = None
 ) -> str:
-    """A Markdown table of the outcomes in some records: one row per study and scale.
+    """A Markdown table of the outcomes in some records: one row per study and scale, with the
+    facts as printed, corrected and our own, and how many conditions of the theorem are met.
 
-    `titles` maps names of studies to titles and adds a column of them.
+    `titles` maps names of studies to titles and adds a column of them. Claims of records that do
+    not say whose they are stand in a column of their own.
     """
-    outcomes: dict[tuple[str, str], list[Outcome]] = {}
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
         for v in record["verdicts"]:
-            of_study = outcomes.setdefault((v["study"], record["scale"]), [])
-            of_study.append(outcome(v["verdict"], v["expected"]))
-    head = ["study", "title", "claims", "hold", "fail as expected", "unknown", "surprises", "scale"]
-    rows = [head, ["---", "---", *["--:"] * 5, "---"]]
-    for (study, scale), found in outcomes.items():
-        numbers = (len(found), *tally(found).values())
-        rows.append([f"`{study}`", (titles or {}).get(study, ""), *map(str, numbers), scale])
+            found.setdefault((v["study"], record["scale"]), []).append(v)
+    known = {kind for rows in found.values() for kind in map(_kind, rows)}
+    kinds = [kind for kind in COLUMNS if kind in known]
+    head = ["study", "title", "facts", *map(COLUMNS.__getitem__, kinds), "conditions met", "scale"]
+    rows = [head, ["---", "---", "--:", *["---"] * (len(kinds) + 2)]]
+    for (study, scale), verdicts in found.items():
+        cells = [_outcomes([v for v in verdicts if _kind(v) == kind]) for kind in kinds]
+        about = [(titles or {}).get(study, ""), str(len(verdicts))]
+        rows.append([f"`{study}`", *about, *cells, _conditions(verdicts), scale])
     if not titles:
         rows = [row[:1] + row[2:] for row in rows]
     return "".join(f"| {' | '.join(_cell(text) for text in row)} |\n" for row in rows)
+
+
+def _kind(v: Mapping[str, Any]) -> str:
+    return v.get("kind", "")
+
+
+def _outcomes(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """How many hold, fail as expected, and so on; those that do not occur are not named."""
+    found = tally(outcome(v["verdict"], v["expected"]) for v in verdicts)
+    words = {"fails as expected": ("fails", "fail")}
+    told = [f"{n} {words.get(which, WORDS[which])[n > 1]}" for which, n in found.items() if n]
+    return ", ".join(told)
+
+
+def _conditions(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """The fewest and the most conditions of the theorem that an experiment's settings meet."""
+    known = [v["conditions"] for v in verdicts if v.get("conditions")]
+    if not known:
+        return ""
+    counts = sorted(each["satisfied"] for each in known)
+    several = f"{counts[0]} to {counts[-1]}" if counts[0] < counts[-1] else f"{counts[0]}"
+    return f"{several} of {known[0]['of']}"
+
+
+def failures(records: Iterable[Mapping[str, Any]]) -> str:
+    """What fails as printed at paper scale, as a list in Markdown: what was measured, and what
+    holds instead."""
+    lines = []
+    for record in records:
+        says = {v["claim"]: v["says"] for v in record["verdicts"]}
+        for v in record["verdicts"]:
+            if v["verdict"] == "fails" and _kind(v) == "printed":
+                instead = "; ".join(says[name] for name in v["because"] if name in says)
+                told = f"- `{v['study']}`: {v['says']} ({v['source']}). Measured {_measured(v)}"
+                lines.append(told + (f". Instead: {instead}." if instead else "."))
+    return "\n".join(" ".join(line.split()) for line in lines)
+
+
+def _measured(v: Mapping[str, Any]) -> str:
+    value, low, high = ("?" if v[k] is None else f"{v[k]:.3g}" for k in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 def update_table(text: str, records: Iterable[Mapping[str, Any]], titles: Mapping[str, str]) -> str:
@@ -142,6 +188,8 @@ def update_table(text: str, records: Iterable[Mapping[str, Any]], titles: Mappin
     known = list(records)
     told = {v["study"] for r in known if r["scale"] == "paper" for v in r["verdicts"]}
     parts = [badge_table(known, titles=titles)] if known else []
+    if wrong := failures(r for r in known if r["scale"] == "paper"):
+        parts.append(f"What fails as printed, and what holds instead:\n\n{wrong}\n")
     if untold := [f"`{study}` ({title})" for study, title in titles.items() if study not in told]:
         parts.append(f"No paper-scale record yet: {', '.join(untold)}.\n")
     return "\n".join([f"{head}{START}\n", *parts, f"{END}{tail}"])
