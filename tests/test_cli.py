@@ -90,7 +90,7 @@ def test_list_names_studies_and_experiments(proving):
 def test_show_a_study(proving):
     code, out, _ = proving("show", "toy")
     assert code == 0
-    for text in ("Least squares", "risk", "960", "3840", "whole numbers from 1", "label noise"):
+    for text in ("Least squares", "risk", "1920", "3840", "whole numbers from 1", "label noise"):
         assert text in out
 
 
@@ -98,7 +98,7 @@ def test_show_an_experiment_that_is_stored(proving, checked):
     code, out, _ = proving("show", "toy/risk", "--store", checked)
     assert code == 0
     assert "30, 50, 80, 120, 200" in out
-    assert "At scale quick: 960 cells, 960 stored; nothing to run" in out
+    assert "At scale quick: 1920 cells, 1920 stored; nothing to run" in out
     assert "✓ holds" in out
 
 
@@ -113,7 +113,8 @@ def test_show_an_experiment_measures_only_if_asked(proving, tmp_path, monkeypatc
     code, out, err = proving("show", "toy/risk", "--store", tmp_path / "store")
     assert (code, err) == (0, "")
     assert (
-        "At scale quick: 960 cells, 0 stored; 960 cells to run with 5 programs, not timed on" in out
+        "At scale quick: 1920 cells, 0 stored; 1920 cells to run with 5 programs, not timed on"
+        in out
     )
     assert "--measure" in out
     assert re.search(
@@ -202,10 +203,10 @@ def test_check_prints_one_json_object(proving, checked):
         "because", "measured", "seeds", "at", "decided_at", "conditions",
     ]  # fmt: skip
     assert (first["kind"], first["bound"], first["theory"]) == ("printed", "ours", 1.0)
-    assert (first["measured"], first["seeds"]) == (True, 64)
+    assert (first["measured"], first["seeds"]) == (True, 128)
     assert first["conditions"] == dict(satisfied=2, of=2, worst=1.25, vacuous=[])
     assert first["low"] <= first["value"] <= first["high"]
-    assert (first["verdict"], first["surprise"], first["cells"]) == ("holds", False, 960)
+    assert (first["verdict"], first["surprise"], first["cells"]) == ("holds", False, 1920)
 
 
 @pytest.mark.parametrize("command", ["check", "run", "figure"])
@@ -250,7 +251,7 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     assert "2 claims" in err
     record = json.loads(saved.read_text())
     assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
-    assert record["provenance"]["toy/risk"]["cells"] == 960
+    assert record["provenance"]["toy/risk"]["cells"] == 1920
     assert list(record["provenance"]["toy/risk"]["source"]) == ["code", "settings"]
 
 
@@ -269,13 +270,13 @@ def test_verdicts_as_tables(proving, checked, tmp_path, option, ending, start):
     assert out.startswith(start)
     assert saved.read_text() == out
     assert out.count("mean excess risk") == 1
-    assert err == f"1 experiment, 960 cells, 960 stored; nothing to run\nwrote {saved}\n"
+    assert err == f"1 experiment, 1920 cells, 1920 stored; nothing to run\nwrote {saved}\n"
 
 
 def test_check_says_beforehand_what_it_will_take(proving, checked):
-    code, _, err = proving("check", "toy", "--seeds", "65", "--store", checked)
+    code, _, err = proving("check", "toy", "--seeds", "129", "--store", checked)
     assert code == 0
-    begin = "1 experiment, 975 cells, 960 stored; 15 cells to run with 5 programs, about "
+    begin = "1 experiment, 1935 cells, 1920 stored; 15 cells to run with 5 programs, about "
     assert err.startswith(begin)
     assert re.search(r"about [\d.]+ s of training", err.splitlines()[0])
 

@@ -12,9 +12,10 @@ import xarray as xr
 import provingground as pg
 from provingground.config import config, par
 from provingground.errors import InputError
+from provingground.fork import scaffold
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.upkeep import State, scaffold, verify
+from provingground.upkeep import State, verify
 
 SMALL: dict[str, Any] = dict(samples=[30], noise=[0.5, 1.0], steps=40)
 
@@ -241,10 +242,13 @@ def test_a_new_study_is_a_package_with_an_entry_point(tmp_path):
     path = scaffold("my_study", tmp_path)
     assert path == tmp_path / "my_study" / "my_study"
     assert {p.name for p in path.iterdir()} >= {
-        "README.md", "__init__.py", "experiments.py", "model.py", "theory.py"
+        "README.md", "__init__.py", "figures", "model.py", "theory.py"
     }  # fmt: skip
+    assert {p.name for p in (path / "figures").iterdir()} >= {"__init__.py", "risk.py"}
     assert 'my_study = "my_study:STUDY"' in (path.parent / "pyproject.toml").read_text()
-    assert not [p for p in path.iterdir() if "toy" in p.read_text()]
+    assert not [p for p in path.rglob("*.*") if "toy" in p.read_text()]
+    about = (path.parent / "pyproject.toml").read_text()
+    assert 'packages = ["my_study", "my_study.figures"]' in about
 
 
 @pytest.mark.parametrize(

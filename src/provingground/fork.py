@@ -1,4 +1,4 @@
-"""`fork`: a study copied into a package of its own, to be changed."""
+"""A study, or the skeleton of one, copied into a package of its own, to be changed."""
 
 import re
 import sys
@@ -98,18 +98,38 @@ def _sources(study: str) -> tuple[str, Traversable, Path]:
     return module, Path(init).parent, Path(init).parents[1] / "tests"
 
 
-def _copy(home: Path, old: str, name: str, module: str, source: Traversable, tests: Path) -> Fork:
+def scaffold(name: str, folder: Path) -> Path:
+    """Copies the skeleton study into `folder/name`, as a package with its own entry point."""
+    module, source, _ = _sources(SKELETON)
+
+    def copy(home: Path) -> Path:
+        package, about = _package(home, SKELETON, name, module, source)
+        (home / "pyproject.toml").write_text(about, encoding="utf-8")
+        return package
+
+    return new_package(name, folder, copy)
+
+
+def _package(
+    home: Path, old: str, name: str, module: str, source: Traversable, foreword: str = ""
+) -> tuple[Path, str]:
+    """A copy of a study's sources under a new name, and the text of its `pyproject.toml`."""
     package = home / name
     for path, file in _files(source):
         target = package / path
         target.parent.mkdir(parents=True, exist_ok=True)
         text = _renamed(file.read_text(encoding="utf-8"), old, name, module)
         if path == Path("README.md"):
-            text = FOREWORD.format(old=old, name=name, version=_version(module)) + _unlinked(text)
+            text = foreword + _unlinked(text)
         target.write_text(text, encoding="utf-8")
     packages = [".".join((name, *p.parent.relative_to(package).parts))
                 for p in sorted(package.rglob("__init__.py"))]  # fmt: skip
-    about = project(name, packages)
+    return package, project(name, packages)
+
+
+def _copy(home: Path, old: str, name: str, module: str, source: Traversable, tests: Path) -> Fork:
+    foreword = FOREWORD.format(old=old, name=name, version=_version(module))
+    package, about = _package(home, old, name, module, source, foreword)
     given = tests / f"test_{old}.py"
     if found := given.is_file():
         (home / "tests").mkdir()

@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from importlib.resources import files as resources
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -242,11 +241,6 @@ packages = [{packages}]
 """
 
 
-def scaffold(name: str, folder: Path) -> Path:
-    """Copies the skeleton study into `folder/name`, as a package with its own entry point."""
-    return new_package(name, folder, lambda home: _copy_skeleton(home, name))
-
-
 def new_package(name: str, folder: Path, fill: Callable[[Path], T]) -> T:
     """Makes the folder `folder/name` for a new study and fills it; leaves nothing if that fails."""
     from provingground.studies import SKELETON, STUDIES
@@ -275,17 +269,3 @@ def new_package(name: str, folder: Path, fill: Callable[[Path], T]) -> T:
 def project(name: str, packages: Sequence[str]) -> str:
     """The `pyproject.toml` of a study, with its entry point."""
     return PROJECT.format(name=name, packages=", ".join(f'"{p}"' for p in packages))
-
-
-def _copy_skeleton(home: Path, name: str) -> Path:
-    from provingground.studies import SKELETON
-
-    package = home / name
-    package.mkdir()
-    (home / "pyproject.toml").write_text(project(name, [name]), encoding="utf-8")
-    for source in resources("provingground.studies").joinpath(SKELETON).iterdir():
-        if source.name.endswith((".py", ".md")):
-            text = source.read_text(encoding="utf-8").replace(f'"{SKELETON}"', f'"{name}"')
-            text = text.replace(f"`{SKELETON}`", f"`{name}`")
-            (package / source.name).write_text(text, encoding="utf-8")
-    return package

@@ -146,9 +146,9 @@ def new(
     folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path("."),
 ) -> None:
     """Start a study of your own from the skeleton."""
-    from provingground import upkeep
+    from provingground.fork import scaffold
 
-    path = upkeep.scaffold(name, folder)
+    path = scaffold(name, folder)
     show_text(
         f"made {path}\n"
         f"try:  proving --study-path {path} check {name}\n"

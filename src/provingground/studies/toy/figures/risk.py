@@ -12,7 +12,7 @@ from ..theory import excess_risk
 TRAININGS = Trainings(
     grid={"samples": [30, 50, 80, 120, 200], "noise": [0.5, 1.0, 2.0]},
     seeds=256,
-    quick={"seeds": 64},
+    quick={"seeds": 128},
     domain={"dim": (2, 20), "samples": (30, 300), "noise": (0.3, 3), "lr": [0.4]},
     where=lambda s: s["dim"] <= 12 or s["steps"] >= 1000,  # or descent has not arrived
 )
