@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, Trainings, axis, cases, points
 from tiny import run, tiny, with_trainings
 
-FAST = dict(steps=20, samples=[30, 60], noise=[1.0], seeds=3)
+FAST: dict[str, Any] = dict(steps=20, samples=[30, 60], noise=[1.0], seeds=3)
 
 
 # ------------------------------------------------------------------- settings as coordinates

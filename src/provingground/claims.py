@@ -68,7 +68,7 @@ def equals(theory: float, *, within: float = math.nan, times: float = math.nan) 
     if within > 0:
         return Bound(theory - within, theory + within, float(theory))
     if times > 1:
-        low, high = sorted((theory / times, theory * times))
+        low, high = sorted((theory / times, float(theory * times)))
         return Bound(low, high, float(theory))
     raise InputError("equals needs a tolerance: within=... above 0, or times=... above 1")
 
