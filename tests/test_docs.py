@@ -140,7 +140,13 @@ def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
         for block in blocks(ROOT / "docs" / "own_study.md", "python")
         if block.startswith("# ")
     }
-    assert set(files) == {"__init__.py", "model.py", "theory.py", "figures/__init__.py", "figures/prompt_length.py"}
+    assert set(files) == {
+        "__init__.py",
+        "model.py",
+        "theory.py",
+        "figures/__init__.py",
+        "figures/prompt_length.py",
+    }
     for name, text in files.items():
         path = tmp_path / "linear_attention" / "linear_attention" / name
         assert path.exists() or path.name == "prompt_length.py"

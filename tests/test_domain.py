@@ -18,6 +18,8 @@ from provingground.study import Experiment, Trainings, axis, cases, points
 from tiny import run, tiny, with_trainings
 
 FAST: dict[str, Any] = dict(steps=20, samples=[30, 60], noise=[1.0], seeds=3)
+TWO_NOISES: dict[str, Any] = {**FAST, "noise": [0.5, 1.0]}
+FEW: dict[str, Any] = {**FAST, "samples": [11, 60]}
 
 
 # ------------------------------------------------------------------- settings as coordinates
@@ -137,7 +139,7 @@ def test_claims_are_judged_off_their_slice_on_fresh_seeds(store):
     owner = tiny()
     wide = {"dim": (2, 200), "lr": (0.01, 0.1), "noise": (0.3, 3)}  # noise is an axis
     study = replace(TOY, experiments=(with_trainings(TOY.experiments[0], domain=wide, where=None),))
-    found = pg.check(study, store=store, progress=False, off_slice=3, draw=5, **FAST | {"seeds": 3})
+    found = pg.check(study, store=store, progress=False, off_slice=3, draw=5, **FAST)
     assert len({v.at for v in found}) == 3
     assert all(v.at.startswith("dim = ") for v in found)
     planned = api.job(study, "risk", store=store, off_slice=3, draw=5)
@@ -161,7 +163,7 @@ def test_off_slice_from_the_command_line(tmp_path, capsys, monkeypatch):
 
 
 def test_the_theory_over_all_settings(store):
-    ds = pg.run(TOY, "risk", store=store, progress=False, **FAST | {"noise": [0.5, 1.0]})
+    ds = pg.run(TOY, "risk", store=store, progress=False, **TWO_NOISES)
     found = pg.predict(ds)
     assert found.excess_risk.dims == ("samples", "noise")
     np.testing.assert_allclose(found.excess_risk.sel(samples=30, noise=0.5), 0.25 * 10 / 19)
@@ -171,7 +173,7 @@ def test_the_theory_over_all_settings(store):
 
 
 def test_verdicts_say_how_many_conditions_are_met(store):
-    few = pg.check(TOY, store=store, progress=False, **FAST | {"samples": [11, 60]})
+    few = pg.check(TOY, store=store, progress=False, **FEW)
     met = few[0].conditions
     assert met is not None
     assert (met.satisfied, met.of) == (1, 2)
