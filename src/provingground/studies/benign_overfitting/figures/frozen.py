@@ -1,0 +1,146 @@
+"""A control: the phase diagram with attention that is not trained, where the outcome is known."""
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from provingground import plot
+from provingground.claims import above, below, claim, curve, equals
+from provingground.stats import Everywhere, everywhere, jackknife, mean, paired_ratio, threshold
+from provingground.study import Experiment, Trainings, axis
+
+from .. import theory
+from .shared import ATTENTION, CUT, at_ratio, ratio, scaled, values_equal_at
+
+TRAININGS = Trainings(
+    grid={
+        "dim": 512,
+        "key_width": 64,
+        "attention": ATTENTION,
+        "samples": [4, 6, 8, 12, 16, 20],
+        "ratio": axis(np.geomspace(0.3, 8, 14), "R", "signal ratio", sets=at_ratio),
+    },
+    seeds=8,
+    quick={"samples": [6, 10], "ratio": np.geomspace(0.5, 7, 6), "seeds": 6},
+    domain={
+        "samples": (4, 40),
+        "noise": (0.05, 0.5),
+        "noise_big": (2.0, 20.0),
+        "eps": (0.003, 0.03),
+        "init_scale": (1 / 64, 1 / 6.4),
+        "dim": [512, 1024, 2048],
+    },
+)
+
+
+def frozen(ds: xr.Dataset) -> xr.Dataset:
+    return ds.sel(attention="frozen", drop=True)
+
+
+def loss_law(ds: xr.Dataset) -> xr.DataArray:
+    share = theory.signal_share(ratio(ds), ds.tokens, ds.noise, ds.noise_big)
+    return theory.frozen_test_loss(ds.eps, share)
+
+
+@claim(
+    "derived from Lemma 5.1",
+    equals(1, within=0.2),
+    kind="own",
+    law=values_equal_at(2),
+    rivals={
+        "R": values_equal_at(1),
+        "sqrt(R/2)": scaled("value_signal", lambda ds: (ratio(ds) / 2) ** -0.5),
+    },
+)
+def frozen_values(ds: xr.Dataset) -> Everywhere:
+    """with frozen attention the values stay in the proportion of their speeds: V_signal/V_noise is
+    R/2 to the end (ratio)"""
+    end = frozen(ds).isel(step=-1)
+    return everywhere(paired_ratio, end.value_signal, end.value_noise * (ratio(end) / 2))
+
+
+@claim(
+    "derived from Lemma 5.1",
+    equals(1, within=0.2),
+    kind="own",
+    law=curve("test_loss", loss_law),
+    rivals={
+        "R for R/2": curve(
+            "test_loss",
+            lambda ds: theory.frozen_test_loss(
+                ds.eps, theory.signal_share(2 * ratio(ds), ds.tokens, ds.noise, ds.noise_big)
+            ),
+        )
+    },
+)
+def frozen_loss(ds: xr.Dataset) -> Everywhere:
+    """with frozen attention the test loss is that of the signal's share of the margin (ratio)"""
+    at = frozen(ds)
+    return everywhere(mean, at.test_loss / loss_law(at))
+
+
+def untrained(ds: xr.Dataset) -> xr.Dataset:
+    """The Dataset in which training the attention changes no test loss."""
+    same = frozen(ds).test_loss + 0 * ds.test_loss
+    return ds.assign(test_loss=same.transpose(*ds.test_loss.dims))
+
+
+def width(loss: xr.DataArray) -> float:
+    """log R from a test loss of 0.4 down to one of 0.15."""
+    high, low = (np.log(threshold(loss, "ratio", level).value) for level in (0.4, 0.15))
+    return float(low - high)
+
+
+def trained_less_frozen(of: Callable[[xr.DataArray], float], ds: xr.Dataset) -> Everywhere:
+    """How much a number read off the curve of the loss changes when attention is trained."""
+
+    def change(y: xr.DataArray) -> float:
+        return of(y.sel(attention="trained")) - of(y.sel(attention="frozen"))
+
+    return everywhere(
+        lambda loss: jackknife(change, loss).map(np.exp), ds.test_loss, keep=("ratio", "attention")
+    )
+
+
+@claim("found here", above(1.5), kind="own", rivals={"no effect": untrained})
+def attention_shifts(ds: xr.Dataset) -> Everywhere:
+    """training the attention moves the boundary: it takes over 1.5 times the R (at loss 0.2)"""
+    return trained_less_frozen(lambda y: np.log(threshold(y, "ratio", CUT).value), ds)
+
+
+@claim("found here", below(0.6), kind="own", rivals={"no effect": untrained})
+def attention_sharpens(ds: xr.Dataset) -> Everywhere:
+    """training the attention makes the transition sharp: the loss falls from 0.4 to 0.15 over less
+    than 0.6 times the range of log R"""
+
+    def of(y: xr.DataArray) -> float:
+        return float(np.log(width(y)))
+
+    return trained_less_frozen(of, ds)
+
+
+def draw(ds: xr.Dataset):
+    fig, axes = plot.figure(1, 2, title="The phase diagram with and without trained attention")
+    for ax, attention in zip(axes, ds.attention.values, strict=True):
+        at = ds.sel(attention=attention)
+        plot.phase_diagram(ax, at.test_loss, "samples", "ratio", cut=CUT, log="y")
+        ax.set_title(f"attention {attention}")
+    n = axes[0].get_xlim()
+    plot.theory_curve(axes[0], n, [2.0, 2.0], "values equal, $R = 2$")
+    r = np.geomspace(0.01, 10, 2000)
+    share = theory.signal_share(r, float(ds.tokens), float(ds.noise), float(ds.noise_big))
+    at_cut = float(np.interp(-CUT, -theory.frozen_test_loss(float(ds.eps), share), r))
+    plot.theory_curve(axes[1], n, [at_cut] * 2, "frozen attention, $L = 0.2$")
+    return fig
+
+
+EXPERIMENTS = (
+    Experiment(
+        "frozen",
+        says="The phase diagram in R with attention that is trained, and that stays as it began.",
+        trainings=TRAININGS,
+        claims=(frozen_values, frozen_loss, attention_shifts, attention_sharpens),
+        figure=draw,
+    ),
+)
