@@ -99,8 +99,8 @@ def late_time(
 
     Once the mean attention on the signal is $a$ and that on token 2 is $b$, the margin $m$ of a
     sample grows by $\eta\|w_O\|^2 e^{-m}(a^2\|\mu\|^2/2 + b^2\tilde\sigma_p^2d/N)$ per step, so
-    $\epsilon^{-1} = e^m = \eta\|w_O\|^2(a^2\|\mu\|^2/2 + b^2\tilde\sigma_p^2d/N)\,T$. The small noise
-    is left out.
+    $\epsilon^{-1} = e^m = \eta\|w_O\|^2(a^2\|\mu\|^2/2 + b^2\tilde\sigma_p^2d/N)\,T$. The small
+    noise is left out.
     """
     speed = on_signal**2 * signal_norm2 / 2 + on_noise**2 * noise_norm2 / samples
     return _over(1, lr * eps * norm2 * speed)
@@ -152,8 +152,8 @@ def signal_share(ratio: Any, tokens: Any, noise: Any, noise_big: Any) -> Any:
     r"""Frozen attention: the signal's part of a training sample's margin.
 
     Attention stays uniform, so all values keep the proportions of their speeds,
-    $V_\pm : V_{n,2} : V_{n,i} = R/2 : 1 : (\sigma_p/\tilde\sigma_p)^2$, and the margin is their mean
-    over the $M$ tokens.
+    $V_\pm : V_{n,2} : V_{n,i} = R/2 : 1 : (\sigma_p/\tilde\sigma_p)^2$; the margin is their mean over
+    the $M$ tokens.
     """
     return ratio / (ratio + 2 + 2 * (tokens - 2) * _over(noise, noise_big) ** 2)
 

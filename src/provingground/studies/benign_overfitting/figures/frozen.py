@@ -15,14 +15,13 @@ from .shared import ATTENTION, CUT, at_ratio, ratio, scaled, values_equal_at
 
 TRAININGS = Trainings(
     grid={
-        "dim": 512,
         "key_width": 64,
         "attention": ATTENTION,
         "samples": [4, 6, 8, 12, 16, 20],
         "ratio": axis(np.geomspace(0.3, 8, 14), "R", "signal ratio", sets=at_ratio),
     },
     seeds=8,
-    quick={"samples": [6, 10], "ratio": np.geomspace(0.5, 7, 6), "seeds": 6},
+    quick={"samples": [6, 10], "ratio": np.geomspace(0.3, 7, 8), "seeds": 6, "test_samples": 50},
     domain={
         "samples": (4, 40),
         "noise": (0.05, 0.5),

@@ -60,7 +60,7 @@ EXPERIMENTS = (
                 "snr": list(snr_of(np.geomspace(25, 100, 12))),
             },
             seeds=8,
-            quick={"samples": [6, 20], "snr": QUICK_SNR[4:], "seeds": 5, "test_samples": 50},
+            quick={"samples": [8], "snr": QUICK_SNR[5:], "seeds": 5, "test_samples": 50},
         ),
         claims=(half_step, rounding),
         figure=draw,

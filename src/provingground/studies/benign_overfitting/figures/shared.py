@@ -33,7 +33,7 @@ def snr_of(signal_norm: Any) -> Any:
 
 
 SIGNAL_NORMS = np.geomspace(1, 100, 24)
-QUICK_SNR = list(snr_of(np.geomspace(10, 100, 9)))
+QUICK_SNR = list(snr_of(np.array([10, 18, *np.geomspace(30, 100, 9)])))
 
 
 def at_ratio(settings: dict[str, Any]) -> dict[str, float]:

@@ -62,8 +62,8 @@ def benign_time_exponent(ds: xr.Dataset) -> Estimate:
     },
 )
 def benign_time_constant(ds: xr.Dataset) -> Everywhere:
-    """T is 1 / (eta eps |w_O|^2 (a^2 |mu|^2/2 + b^2 |xi|^2/N)) with the mean attention a on the signal
-    and b on noise token 2 (ratio)"""
+    """T is 1 / (eta eps |w_O|^2 (a^2 |mu|^2/2 + b^2 |xi|^2/N)) with the mean attention a on the
+    signal and b on noise token 2 (ratio)"""
     return everywhere(mean, ds.stopped_at / predicted(ds))
 
 
