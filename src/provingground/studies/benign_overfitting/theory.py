@@ -152,8 +152,8 @@ def signal_share(ratio: Any, tokens: Any, noise: Any, noise_big: Any) -> Any:
     r"""Frozen attention: the signal's part of a training sample's margin.
 
     Attention stays uniform, so all values keep the proportions of their speeds,
-    $V_\pm : V_{n,2} : V_{n,i} = R/2 : 1 : (\sigma_p/\tilde\sigma_p)^2$; the margin is their mean over
-    the $M$ tokens.
+    $V_\pm : V_{n,2} : V_{n,i} = R/2 : 1 : (\sigma_p/\tilde\sigma_p)^2$; the margin is their mean
+    over the $M$ tokens.
     """
     return ratio / (ratio + 2 + 2 * (tokens - 2) * _over(noise, noise_big) ** 2)
 

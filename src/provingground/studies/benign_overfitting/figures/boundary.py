@@ -58,7 +58,7 @@ EXPERIMENTS = (
                 "snr": list(snr_of(SIGNAL_NORMS)),
             },
             seeds=8,
-            quick={"samples": [12, 32], "snr": QUICK_SNR, "seeds": 6, "test_samples": 50},
+            quick={"samples": [12, 28], "snr": QUICK_SNR, "seeds": 5},
             refine=Refine("snr", "test_loss", CUT),
         ),
         claims=(traced_constant,),

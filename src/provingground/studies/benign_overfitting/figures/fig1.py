@@ -25,7 +25,7 @@ from .shared import (
 TRAININGS = Trainings(
     grid={"samples": list(range(2, 21)), "snr": list(snr_of(SIGNAL_NORMS))},
     seeds=8,
-    quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6, "test_samples": 50},
+    quick={"samples": [6, 8, 12, 20], "snr": QUICK_SNR, "seeds": 6},
     # Both noises stay those of the paper: their ratio moves the boundary out of the axis of SNR
     # (see `collapse`), and their scale is that of the step size. The axes span factors of 10.
     domain={

@@ -21,7 +21,7 @@ TRAININGS = Trainings(
         "ratio": axis(np.geomspace(0.3, 8, 14), "R", "signal ratio", sets=at_ratio),
     },
     seeds=8,
-    quick={"samples": [6, 10], "ratio": np.geomspace(0.3, 7, 8), "seeds": 6, "test_samples": 50},
+    quick={"samples": [6, 9], "ratio": np.geomspace(0.3, 7, 7), "seeds": 6, "test_samples": 50},
     domain={
         "samples": (4, 40),
         "noise": (0.05, 0.5),

@@ -194,7 +194,7 @@ EXPERIMENTS = (
                 "regime": cases({"benign": BENIGN, "harmful": HARMFUL}),
             },
             seeds=8,
-            quick={"lr": [0.02, 0.01], "steps": 700, "record": 701},
+            quick={"lr": [0.02, 0.01], "steps": 700, "record": 701, "seeds": 6},
         ),
         claims=(
             step_invariance,
