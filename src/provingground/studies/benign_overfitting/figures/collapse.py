@@ -45,8 +45,8 @@ def ratios(values: Any) -> Any:
     "derived from Lemma 5.1",
     equals(2, times=1.5),
     kind="own",
-    law=values_equal_at(2),
-    rivals={"R = 1": values_equal_at(1), "R = 4": values_equal_at(4)},
+    law=values_equal_at(2.0),
+    rivals={"R = 1": values_equal_at(1.0), "R = 4": values_equal_at(4.0)},
 )
 def value_boundary(ds: xr.Dataset) -> Everywhere:
     """signal and noise end with equal values at R = 2, whatever the noises, the number of tokens,
@@ -95,8 +95,8 @@ def equal_at_n_snr2(constant: float) -> Callable[[xr.Dataset], xr.Dataset]:
     "found here",
     above(20),
     kind="own",
-    law=values_equal_at(2),
-    rivals={"N SNR^2 = 800": equal_at_n_snr2(800)},
+    law=values_equal_at(2.0),
+    rivals={"N SNR^2 = 800": equal_at_n_snr2(800.0)},
 )
 def n_snr2_moves(ds: xr.Dataset) -> Estimate:
     """where the ratio of the noises is not that of Condition 4.1 (10), the N SNR^2 of equal values

@@ -73,7 +73,7 @@ EXPERIMENTS = (
                 ),
             },
             seeds=8,
-            quick={"noise": [0.1, 0.2, 0.4], "n_snr2": np.geomspace(400, 2000, 6), "seeds": 6},
+            quick={"noise": [0.1, 0.2, 0.4], "n_snr2": np.geomspace(400, 2000, 6), "seeds": 10},
             # M is that of Figure 1: the constant of the theorems may depend on it (M = O(1)).
             domain={
                 "samples": (4, 40),

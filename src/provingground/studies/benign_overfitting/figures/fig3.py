@@ -201,7 +201,7 @@ EXPERIMENTS = (
                 "attention": ATTENTION,
             },
             seeds=16,
-            quick={"seeds": 8, "test_samples": 100},
+            quick={"seeds": 12, "test_samples": 100},
         ),
         claims=(
             *dynamics_claims("signal", "noise", "Figure 3", "Lemmas 5.2 and 5.3"),

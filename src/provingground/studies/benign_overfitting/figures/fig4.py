@@ -45,7 +45,7 @@ EXPERIMENTS = (
                 "attention": ATTENTION,
             },
             seeds=16,
-            quick={"seeds": 8, "test_samples": 100},
+            quick={"seeds": 12, "test_samples": 100},
         ),
         claims=(
             *dynamics_claims("noise", "signal", "Figure 4", "Lemma E.3"),

@@ -39,7 +39,7 @@ def full_lead(ds: xr.Dataset) -> xr.DataArray:
     return (3 * ds.tokens - 1) / (3 * ds.tokens + 1)
 
 
-@claim("Lemmas 5.2 and E.3", above(1), bound="paper", rivals={"equal": values_equal_at(1)})
+@claim("Lemmas 5.2 and E.3", above(1), bound="paper", rivals={"equal": values_equal_at(1.0)})
 def dominance(ds: xr.Dataset) -> Everywhere:
     """where the lemmas speak (N SNR^2 > 60 M^2 C_p^2, or N SNR^2 < 1), the winner's value is over
     3M times the loser's (their lead over that of 3M to 1)"""
@@ -53,8 +53,8 @@ def dominance(ds: xr.Dataset) -> Everywhere:
     "derived from Lemma 5.1",
     equals(1, times=3),
     kind="own",
-    law=values_equal_at(2),
-    rivals={"60 M^2": values_equal_at(20)},
+    law=values_equal_at(2.0),
+    rivals={"60 M^2": values_equal_at(20.0)},
 )
 def dominance_needs(ds: xr.Dataset) -> Everywhere:
     """that takes R = 6M on the one side and 4/R = 6M on the other (ratio), not 60 M^2"""
@@ -91,14 +91,30 @@ EXPERIMENTS = (
             grid={
                 **SIZES,
                 "ratio": axis(
-                    [0.002, 0.02, 0.05, 0.1, 0.2, 0.4, 1, 2, 5, 10, 20, 40, 100, 1000, 2000],
+                    [
+                        0.002,
+                        0.02,
+                        0.05,
+                        0.1,
+                        0.2,
+                        0.4,
+                        1.0,
+                        2.0,
+                        5.0,
+                        10.0,
+                        20.0,
+                        40.0,
+                        100.0,
+                        1e3,
+                        2e3,
+                    ],
                     "R",
                     "signal ratio",
                     sets=at_ratio_slowly,
                 ),
             },
             seeds=8,
-            quick={"ratio": [0.002, 0.05, 0.15, 0.4, 8, 16, 32, 1000], "seeds": 6},
+            quick={"ratio": [0.002, 0.05, 0.15, 0.4, 8.0, 16.0, 32.0, 1e3], "seeds": 6},
             domain={
                 "samples": (4, 40),
                 "noise": (0.02, 0.05),

@@ -38,8 +38,8 @@ def power_of_norm(power: float) -> Any:
 @claim(
     "Theorem 4.1",
     equals(-2, within=0.2),
-    law=power_of_norm(-2),
-    rivals={"|mu|^-1": power_of_norm(-1), "|mu|^-3": power_of_norm(-3)},
+    law=power_of_norm(-2.0),
+    rivals={"|mu|^-1": power_of_norm(-1.0), "|mu|^-3": power_of_norm(-3.0)},
 )
 def benign_time_exponent(ds: xr.Dataset) -> Estimate:
     """in the benign regime T falls with the signal as |mu|^-2"""
@@ -91,8 +91,8 @@ def product(samples: float, noise: float) -> Any:
 @claim(
     "Theorem 4.2",
     equals(1, within=0.1),
-    law=product(1, -2),
-    rivals={"sqrt(N)": product(0.5, -2), "N^2": product(2, -2)},
+    law=product(1.0, -2.0),
+    rivals={"sqrt(N)": product(0.5, -2.0), "N^2": product(2.0, -2.0)},
 )
 def harmful_time_samples(ds: xr.Dataset) -> Everywhere:
     """in the harmful regime T grows as N"""
@@ -103,8 +103,8 @@ def harmful_time_samples(ds: xr.Dataset) -> Everywhere:
 @claim(
     "Theorem 4.2 under Condition 4.1 (10)",
     equals(-2, within=0.2),
-    law=product(1, -2),
-    rivals={"1/sigma": product(1, -1), "1/sigma^3": product(1, -3)},
+    law=product(1.0, -2.0),
+    rivals={"1/sigma": product(1.0, -1.0), "1/sigma^3": product(1.0, -3.0)},
 )
 def harmful_time_noise(ds: xr.Dataset) -> Everywhere:
     """there T falls with the noise as sigma_p^-2, both noises in the ratio of the condition"""
