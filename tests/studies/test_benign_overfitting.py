@@ -327,7 +327,7 @@ def test_the_time_with_its_constant_has_both_theorems_as_limits():
 @pytest.mark.parametrize(("on_signal", "on_noise"), [(0.6, 0.1), (0.1, 0.6), (0.25, 0.25)])
 def test_the_time_with_its_constant_is_that_of_descent_with_fixed_attention(on_signal, on_noise):
     """Values of two samples, one of each class, under a fixed attention, step by step."""
-    lr, eps, mu2, xi2, n, w2 = 1e-3, 1e-4, 30.0, 20.0, 2, 0.5
+    lr, eps, mu2, xi2, n, w2 = 1e-2, 1e-3, 30.0, 20.0, 2, 0.5
     signal = noise = 0.0
     steps, loss = 0, 1.0
     while loss > eps:
@@ -337,7 +337,7 @@ def test_the_time_with_its_constant_is_that_of_descent_with_fixed_attention(on_s
         loss = math.log1p(math.exp(-(on_signal * signal + on_noise * noise)))
         steps += 1
     predicted = theory.late_time(lr, eps, mu2, xi2, n, w2, on_signal, on_noise)
-    assert steps == pytest.approx(predicted, rel=5e-3)
+    assert steps == pytest.approx(predicted, rel=0.02)
 
 
 @pytest.mark.parametrize("tokens", [3, 4, 16])
@@ -360,7 +360,7 @@ def test_the_logarithm_of_stage_three_is_that_of_a_logistic_margin():
     for step in range(1, 20_000):
         value += dt * c / (1 + math.exp(value))
         assert value >= theory.stage_three_value(dt * step, 0.5, c / 2)
-    assert value <= theory.stage_three_value(dt * step, 0.5, c)
+        assert value <= theory.stage_three_value(dt * step, 0.5, c)
 
 
 # ------------------------------------------------------------------- attention that is frozen
@@ -377,12 +377,12 @@ def test_the_frozen_test_loss_keeps_its_share_of_the_margin(eps, share):
 def test_frozen_attention_gives_the_values_and_the_test_loss_of_their_speeds():
     """At zero weights attention is uniform; only W_V starts to move."""
     changes: dict[str, Any] = dict(
-        dim=512, samples=8, tokens=6, noise=0.1, noise_big=1.0, eps=0.05, lr=0.01, steps=2000,
+        dim=512, samples=8, tokens=6, noise=0.1, noise_big=1.0, eps=0.05, lr=0.1, steps=2000,
         record=2, attention_rate=0.0, init_scale=0.0, test_samples=64,
     )  # fmt: skip
     for ratio in (0.5, 2.0, 6.0):
-        snr = theory.boundary_snr(8, 0.1, 1.0, ratio)
-        cfg = Config(**(TINY | changes | {"snr": float(snr)}))
+        changes["snr"] = float(theory.boundary_snr(8, 0.1, 1.0, ratio))
+        cfg = Config(**(TINY | changes))
         keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(16))
         found = MANY(identity.typed(cfg, "float32"), keys)
         assert int(found.stopped_at.max()) < 2000

@@ -106,8 +106,6 @@ def n_snr2_moves(ds: xr.Dataset) -> Estimate:
 
 def draw(ds: xr.Dataset):
     fig, axes = plot.figure(1, 2, title="What the boundary depends on", seeds=ds.sizes["seed"])
-    if "variation" not in ds.dims:
-        ds = ds.expand_dims(variation=["base"])
     place = ds.variation.drop_attrs()
     place.attrs["long_name"] = "variation of the setting"
     scale = per_n_snr2(ds).broadcast_like(place)
@@ -124,6 +122,15 @@ def draw(ds: xr.Dataset):
     paper = r"paper: $N\,\mathrm{SNR}^2 = 1000$"
     plot.theory_curve(right, [0, len(place) - 1], [1000.0] * 2, paper)
     right.set_ylabel(r"critical $N\,\mathrm{SNR}^2$")
+    return fig
+
+
+def draw_base(ds: xr.Dataset):
+    fig, (ax,) = plot.figure(title="Who is ahead at the end of training", width=4.2)
+    ahead = lead(ds).assign_attrs(long_name="lead of the signal's value")
+    plot.curve(ax, ahead, "ratio", log="x")
+    r = ds.ratio.values.astype(float)
+    plot.theory_curve(ax, r, (r - 2) / (r + 2), "first speeds, Lemma 5.1")
     return fig
 
 
@@ -168,6 +175,6 @@ EXPERIMENTS = (
             },
         ),
         claims=(value_boundary,),
-        figure=draw,
+        figure=draw_base,
     ),
 )

@@ -68,7 +68,7 @@ EXPERIMENTS = (
                 "n_snr2": axis(
                     np.geomspace(300, 2400, 10),
                     r"N\,\mathrm{SNR}^2",
-                    "samples times SNR^2",
+                    "samples times squared SNR",
                     sets=at_product,
                 ),
             },

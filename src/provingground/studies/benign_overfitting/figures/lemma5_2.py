@@ -1,17 +1,18 @@
 """Lemmas 5.2 and E.3: when the winner's value is 3M times the loser's."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from provingground import plot
-from provingground.claims import above, claim, equals
+from provingground.claims import Altered, above, claim, equals
 from provingground.stats import Everywhere, everywhere, mean, threshold
 from provingground.study import Experiment, Trainings, axis
 
 from .. import theory
-from .shared import at_ratio, lead, values_equal_at
+from .shared import at_ratio, lead, ratio
 
 SIZES = dict(
     tokens=4,
@@ -39,7 +40,22 @@ def full_lead(ds: xr.Dataset) -> xr.DataArray:
     return (3 * ds.tokens - 1) / (3 * ds.tokens + 1)
 
 
-@claim("Lemmas 5.2 and E.3", above(1), bound="paper", rivals={"equal": values_equal_at(1.0)})
+def in_proportion(r: Callable[[xr.Dataset], Any]) -> Altered:
+    """The Dataset whose values are as `r(ds)` to one."""
+
+    def altered(ds: xr.Dataset) -> xr.Dataset:
+        one = xr.ones_like(ds.value_noise)
+        return ds.assign(value_noise=one, value_signal=(one * r(ds)).transpose(*one.dims))
+
+    return altered
+
+
+@claim(
+    "Lemmas 5.2 and E.3",
+    above(1),
+    bound="paper",
+    rivals={"3 to 1": in_proportion(lambda ds: 3.0), "1 to 3": in_proportion(lambda ds: 1 / 3)},
+)
 def dominance(ds: xr.Dataset) -> Everywhere:
     """where the lemmas speak (N SNR^2 > 60 M^2 C_p^2, or N SNR^2 < 1), the winner's value is over
     3M times the loser's (their lead over that of 3M to 1)"""
@@ -53,8 +69,8 @@ def dominance(ds: xr.Dataset) -> Everywhere:
     "derived from Lemma 5.1",
     equals(1, times=3),
     kind="own",
-    law=values_equal_at(2.0),
-    rivals={"60 M^2": values_equal_at(20.0)},
+    law=in_proportion(lambda ds: ratio(ds) / 2),
+    rivals={"60 M^2": in_proportion(lambda ds: ratio(ds) / (20 * ds.tokens))},
 )
 def dominance_needs(ds: xr.Dataset) -> Everywhere:
     """that takes R = 6M on the one side and 4/R = 6M on the other (ratio), not 60 M^2"""

@@ -122,7 +122,7 @@ def late_slope(ds: xr.Dataset) -> xr.DataArray:
     ends = []
     for level in (0.02, 0.005):
         t = hitting_time(at, level)
-        k = np.floor(t).fillna(0).astype(int)
+        k = t.fillna(0).astype(int)
         value = won(at, "value")
         low, high = (value.isel(step=k + i).drop_vars("step") for i in (0, 1))
         ends.append((np.log(t), low + (t - k) * (high - low)))
