@@ -109,6 +109,7 @@ def dynamics_claims(winner: str, loser: str, figure: str, lemma: str) -> tuple[C
         expected="fails",
         name=f"dominance_{winner}",
         because=(dominance, dominance_needs),
+        note="The figure lies outside what the lemmas ask for.",
     )
     def dominates(ds: xr.Dataset) -> Estimate:
         """the winner's value is over 3M times the loser's (ratio to 3M)"""
