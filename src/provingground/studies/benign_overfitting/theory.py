@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from provingground.study import Condition, Prediction
 
@@ -164,15 +163,6 @@ def frozen_test_loss(eps: Any, share: Any) -> Any:
     Unseen noise has no value on average, so a test sample keeps the signal's part of the margin.
     """
     return np.log1p(np.expm1(eps) ** share)
-
-
-def frozen_test_error(ratio: Any, samples: Any, dim: Any) -> Any:
-    r"""Frozen attention: $\Phi\big(-\frac R2\sqrt{d/N}\big)$.
-
-    Against the signal's $V_\pm = \frac R2 V_{n,2}$ stands what token 2 of a test sample shares with
-    those of $N$ training samples, a normal number of s.d. $V_{n,2}\sqrt{N/d}$.
-    """
-    return ndtr(-ratio / 2 * np.sqrt(dim / samples))
 
 
 # --------------------------------------------------------------------- exact update rules
