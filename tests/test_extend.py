@@ -367,20 +367,17 @@ def test_in_another_form_another_attention_is_the_same(double):
     """Training in the span of the tokens is that of all weights, whatever attention is."""
     from provingground.identity import typed
     from provingground.keys import seed_key
-    from provingground.studies.benign_overfitting.model import (
-        Config,
-        simulate_full,
-        simulate_span,
-    )
+    from provingground.studies.benign_overfitting import full as all_weights
+    from provingground.studies.benign_overfitting import model
 
-    cfg = typed(Config(samples=6, dim=40, steps=30, lr=0.3, test_samples=20), "float64")
+    cfg = typed(model.Config(samples=6, dim=40, steps=30, lr=0.3, test_samples=20), "float64")
     key = seed_key("benign_overfitting", 0)
     full, span, softmax = (
         jax.jit(how)(cfg, key)
         for how in (
-            functools.partial(simulate_full, attention=jax.nn.sigmoid),
-            functools.partial(simulate_span, attention=jax.nn.sigmoid),
-            simulate_span,
+            functools.partial(all_weights.simulate, attention=jax.nn.sigmoid),
+            functools.partial(model.simulate, attention=jax.nn.sigmoid),
+            model.simulate,
         )
     )
     np.testing.assert_allclose(full.train_loss, span.train_loss, rtol=1e-6)

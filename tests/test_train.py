@@ -423,7 +423,7 @@ def test_descend_stops_when_the_loss_is_not_finite(lanes):
 
 def test_a_study_stops_what_turned_nan():
     cfg = benign.Config(dim=16, samples=4, tokens=4, key_width=4, value_width=4, lr=1e30, steps=50)
-    found = jax.jit(benign.simulate_span)(cfg, jax.random.key(0))
+    found = jax.jit(benign.simulate)(cfg, jax.random.key(0))
     assert found.stopped_at < 50
     assert jnp.isnan(found.train_loss[-1])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from provingground import identity
 from provingground.keys import normal, seed_key, stream
-from provingground.studies.benign_overfitting import theory
+from provingground.studies.benign_overfitting import full, model, theory
 from provingground.studies.benign_overfitting.model import (
     Config,
     Weights,
@@ -22,8 +22,6 @@ from provingground.studies.benign_overfitting.model import (
     measure,
     network,
     signal_norm,
-    simulate_full,
-    simulate_span,
     token_scale,
     unit_noise,
     unit_tokens,
@@ -42,8 +40,8 @@ def jit(function):
     )  # compiles fast
 
 
-FULL, SPAN = jit(simulate_full), jit(simulate_span)
-MANY = jit(jax.vmap(simulate_span, in_axes=(None, 0)))
+FULL, SPAN = jit(full.simulate), jit(model.simulate)
+MANY = jit(jax.vmap(model.simulate, in_axes=(None, 0)))
 
 
 def train(how, seed=0, **changes):
@@ -305,14 +303,6 @@ def test_the_benign_test_loss_is_that_of_the_attention_it_assumes(value, tokens)
     np.testing.assert_allclose(theory.benign_test_loss(value, tokens), direct, rtol=1e-4, atol=1e-9)
 
 
-def test_late_stages_start_where_they_say_and_grow_with_the_logarithm():
-    for law, start in ((theory.stage_two_score, 0.3), (theory.stage_three_value, 1.2)):
-        assert law(0.0, start, 2.0) == pytest.approx(start)
-        t = np.array([1e4, 1e5])
-        growth = np.diff(law(t, start, 2.0))[0] / math.log(10)
-        assert growth == pytest.approx(2 if law is theory.stage_two_score else 1, rel=1e-3)
-
-
 def test_times_scale_as_the_theorems_say():
     plain = (
         theory.benign_time(0.1, 0.01, 50.0, 1 / 3),
@@ -324,3 +314,124 @@ def test_times_scale_as_the_theorems_say():
     )
     assert half == (pytest.approx(2 * plain[0]), pytest.approx(plain[1] / 2))
     assert theory.stage_one_ratio(60, 16 * 20.0, 16, 20.0) == pytest.approx(1)
+
+
+def test_the_time_with_its_constant_has_both_theorems_as_limits():
+    lr, eps, mu2, xi2, n, w2 = 0.1, 0.01, 50.0, 40.0, 8, 1 / 3
+    benign = theory.late_time(lr, eps, mu2, xi2, n, w2, 1.0, 0.0)
+    harmful = theory.late_time(lr, eps, mu2, xi2, n, w2, 0.0, 1.0)
+    assert benign == pytest.approx(2 * theory.benign_time(lr, eps, mu2, w2))
+    assert harmful == pytest.approx(theory.harmful_time(lr, eps, n, xi2, w2))
+
+
+@pytest.mark.parametrize(("on_signal", "on_noise"), [(0.6, 0.1), (0.1, 0.6), (0.25, 0.25)])
+def test_the_time_with_its_constant_is_that_of_descent_with_fixed_attention(on_signal, on_noise):
+    """Values of two samples, one of each class, under a fixed attention, step by step."""
+    lr, eps, mu2, xi2, n, w2 = 1e-2, 1e-3, 30.0, 20.0, 2, 0.5
+    signal = noise = 0.0
+    steps, loss = 0, 1.0
+    while loss > eps:
+        slope = 1 / (1 + math.exp(on_signal * signal + on_noise * noise))
+        signal += lr * w2 * mu2 * on_signal * slope / 2
+        noise += lr * w2 * xi2 * on_noise * slope / n
+        loss = math.log1p(math.exp(-(on_signal * signal + on_noise * noise)))
+        steps += 1
+    predicted = theory.late_time(lr, eps, mu2, xi2, n, w2, on_signal, on_noise)
+    assert steps == pytest.approx(predicted, rel=0.02)
+
+
+@pytest.mark.parametrize("tokens", [3, 4, 16])
+def test_sparse_attention_is_that_of_two_queries_that_choose(tokens):
+    p = np.full((tokens, tokens), 1 / tokens)
+    p[:2] = np.eye(tokens)[0]
+    assert theory.sparse_attention(tokens) == pytest.approx(tuple(p.mean(axis=0)[:2]))
+
+
+def test_late_stages_start_where_they_say_and_grow_with_the_logarithm():
+    for law, power in ((theory.stage_two_score, 2), (theory.stage_three_value, 1)):
+        assert law(0.0, 0.3, 2.0) == pytest.approx(0.3)
+        growth = np.diff(law(np.array([1e4, 1e5]), 0.3, 2.0))[0] / math.log(10)
+        assert growth == pytest.approx(power, rel=1e-3)
+
+
+def test_the_logarithm_of_stage_three_is_that_of_a_logistic_margin():
+    """dV/dt = c / (1 + e^V) lies above log(e^V0 + C t) with C = c / 2, the lemma's lower bound."""
+    value, c, dt = 0.5, 3.0, 1e-3
+    for step in range(1, 20_000):
+        value += dt * c / (1 + math.exp(value))
+        assert value >= theory.stage_three_value(dt * step, 0.5, c / 2)
+        assert value <= theory.stage_three_value(dt * step, 0.5, c)
+
+
+# ------------------------------------------------------------------- attention that is frozen
+
+
+@given(st.floats(0.01, 0.2), st.floats(0, 1))
+def test_the_frozen_test_loss_keeps_its_share_of_the_margin(eps, share):
+    margin = -math.log(math.expm1(eps))
+    assert math.log1p(math.exp(-margin)) == pytest.approx(eps)
+    direct = math.log1p(math.exp(-share * margin))
+    assert theory.frozen_test_loss(eps, share) == pytest.approx(direct)
+
+
+def test_frozen_attention_gives_the_values_and_the_test_loss_of_their_speeds():
+    """At zero weights attention is uniform; only W_V starts to move."""
+    changes: dict[str, Any] = dict(
+        dim=512, samples=8, tokens=6, noise=0.1, noise_big=1.0, eps=0.05, lr=0.1, steps=2000,
+        record=2, attention_rate=0.0, init_scale=0.0, test_samples=64,
+    )  # fmt: skip
+    for ratio in (0.5, 2.0, 6.0):
+        changes["snr"] = float(theory.boundary_snr(8, 0.1, 1.0, ratio))
+        cfg = Config(**(TINY | changes))
+        keys = jax.vmap(lambda seed: seed_key("s", seed))(jnp.arange(16))
+        found = MANY(identity.typed(cfg, "float32"), keys)
+        assert int(found.stopped_at.max()) < 2000
+        grown = found.value_signal[:, -1] / found.value_noise[:, -1]
+        assert float(grown.mean()) == pytest.approx(ratio / 2, rel=0.05)
+        share = theory.signal_share(ratio, 6, 0.1, 1.0)
+        predicted = theory.frozen_test_loss(0.05, share)
+        assert float(found.test_loss.mean()) == pytest.approx(predicted, rel=0.08)
+
+
+# ------------------------------------------------------------------- Lemmas C.1 to C.4
+
+
+def test_tokens_concentrate_as_lemma_c_4_says():
+    cfg = Config(dim=1024, tokens=4)
+    z = np.asarray(unit_noise(cfg, seed_key("s", 0), 16)).reshape(-1, 1024)
+    gram, d, pairs = z @ z.T, 1024, 4 * 16**2 * 4**2
+    norms = np.diag(gram)
+    assert ((d / 2 <= norms) & (norms <= 3 * d / 2)).all()
+    others = gram[~np.eye(len(gram), dtype=bool)]
+    assert np.abs(others).max() <= 2 * math.sqrt(d * math.log(pairs / theory.FAIL_PROBABILITY))
+
+
+def test_initial_queries_and_keys_concentrate_as_lemma_c_3_says():
+    cfg = Config(dim=512, key_width=256, value_width=8, tokens=4, init="gaussian")
+    w = unit_weights(cfg, seed_key("s", 0))
+    tokens = np.concatenate(
+        [np.eye(2, 512), np.asarray(unit_noise(cfg, seed_key("s", 1), 8))[:, 0]]
+    )
+    variance, h = 1 / (3 * 512), 256
+    q, k = tokens @ np.asarray(w.w_q), tokens @ np.asarray(w.w_k)
+    size = (tokens**2).sum(axis=1)
+    for rows in (q, k):
+        norms = (rows**2).sum(axis=1) / (size * variance * h)
+        assert ((norms >= 1 / 2) & (norms <= 3 / 2)).all()
+    scale = np.sqrt(np.outer(size, size)) * variance
+    log = math.log(6 * 8**2 * 4**2 / theory.FAIL_PROBABILITY)
+    assert (np.abs(q @ k.T) <= 2 * scale * math.sqrt(h * log)).all()
+
+
+def test_initial_values_are_small_as_lemma_c_2_says():
+    """Where the initial weights are those of condition (7), with its logarithm."""
+    h, d = 64, 256
+    cfg = Config(dim=d, key_width=h, value_width=64, tokens=4, noise_big=1.0, noise=0.1, snr=2.0)
+    w = unit_weights(cfg, seed_key("s", 0))
+    z = np.asarray(unit_noise(cfg, seed_key("s", 1), 8)).reshape(-1, d)
+    rows = np.concatenate([float(signal_norm(cfg)) * np.eye(2, d), z])  # all as long as token 2
+    longest, w_o = math.sqrt(d), float(jnp.linalg.norm(w.w_o))
+    log = math.log(2 * 8 * 4 / theory.FAIL_PROBABILITY)
+    sigma = h**-0.25 / (2 * w_o * longest * math.sqrt(log))
+    values = rows @ np.asarray(w.w_v @ w.w_o) * sigma * math.sqrt(3 * d)
+    assert np.abs(values).max() <= h**-0.25

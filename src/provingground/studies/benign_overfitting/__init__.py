@@ -1,9 +1,9 @@
 """Benign and harmful overfitting of a two-layer vision transformer."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .model import Config, Probes, simulate_full, simulate_span
+from . import full, model, theory
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @inproceedings{jiang2024benign_overfitting,
@@ -26,10 +26,10 @@ STUDY = Study(
     r"meet where $N\,\mathrm{SNR}^2$ is some constant. On the way the values grow first, then "
     "attention becomes sparse, then the loss converges.",
     simulators={
-        "span": Simulator(Config, simulate_span, Probes, says="inside the span of the tokens"),
-        "full": Simulator(Config, simulate_full, Probes, says="all weights, as written"),
+        "span": simulator(model, says="inside the span of the tokens"),
+        "full": simulator(full, says="all weights, as written"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
     bibtex=BIBTEX,
 )

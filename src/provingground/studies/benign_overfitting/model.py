@@ -4,17 +4,15 @@ Letters in shapes: N samples, M tokens, d token dimension, h query/key width, U 
 """
 
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, signs, stream, uniform
-from provingground.train import Activation, Optimiser, Trace, by_lane, descend, iterate, log_steps
+from provingground.train import Activation, Trace, by_lane, iterate, log_steps
 
 
 @config
@@ -189,51 +187,6 @@ def report(
     )
 
 
-# ---------------------------------------------------------------- training, in full form
-
-
-def simulate_full(
-    cfg: Config,
-    key: Key[Array, ""],
-    *,
-    attention: Activation = jax.nn.softmax,
-    optimiser: Optimiser = optax.sgd,
-) -> Probes:
-    """Full-batch gradient descent on $W_Q, W_K, W_V$ as written, by automatic differentiation."""
-    n, exists = size(cfg, "samples"), mask(cfg, "samples")
-    scale = token_scale(cfg)[None, :, None]
-    y = labels(cfg, stream(key, "data/label"), n)
-    x = unit_tokens(y, unit_noise(cfg, stream(key, "data/noise"), n)) * scale
-    w = unit_weights(cfg, key)
-    c = cfg.init_scale
-    weights = Weights(c * w.w_q, c * w.w_k, c * w.w_v, w.w_o)
-
-    def outputs(w: Weights, x: Float[Array, "n M d"]) -> tuple[Array, Array]:
-        return jax.vmap(lambda x: network(w, x, attention))(x)
-
-    def loss(w: Weights) -> Float[Array, ""]:
-        f, _ = outputs(w, x)
-        return mean_over(exists, logistic_loss(y, f))
-
-    def slow_attention(g: Any, _: Any) -> Any:
-        return eqx.tree_at(lambda g: (g.w_q, g.w_k), g, replace_fn=lambda m: cfg.attention_rate * m)
-
-    trace = descend(
-        loss,
-        weights,
-        optax.chain(optax.stateless(slow_attention), optimiser(cfg.lr)),
-        steps=cfg.steps,
-        at=log_steps(cfg.steps, cfg.record),
-        until=lambda value, _: value <= cfg.eps,
-        frozen=lambda w: w.w_o,
-        probe=lambda w: measure(y, exists, x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o), attention),
-    )
-    y_test = labels(cfg, stream(key, "test/label"), cfg.test_samples)
-    z_test = unit_noise(cfg, stream(key, "test/noise"), cfg.test_samples)
-    f, _ = outputs(trace.last, unit_tokens(y_test, z_test) * scale)
-    return report(trace, w.w_o, y_test, f)
-
-
 # ---------------------------------------------------- training, inside the span of the tokens
 
 
@@ -265,9 +218,7 @@ def by_sample(rows: Float[Array, "U c"], y: Float[Array, "N"]) -> Float[Array, "
     return jnp.concatenate([signal[:, None], noise], axis=1)
 
 
-def simulate_span(
-    cfg: Config, key: Key[Array, ""], *, attention: Activation = jax.nn.softmax
-) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""], *, attention: Activation = jax.nn.softmax) -> Probes:
     """The same training in coefficients of the unique tokens (Lemmas B.2 and B.3 as algorithm).
 
     What depends on the seed alone (unit tokens, weights, their products) is computed before it

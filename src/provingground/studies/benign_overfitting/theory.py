@@ -76,8 +76,42 @@ def benign_time(lr: Any, eps: Any, signal_norm2: Any, norm2: Any) -> Any:
 
 
 def harmful_time(lr: Any, eps: Any, samples: Any, noise_norm2: Any, norm2: Any) -> Any:
-    r"""Theorem 4.2: $T = \Theta(N\eta^{-1}\epsilon^{-1}\sigma_p^{-2}d^{-1}\|w_O\|^{-2})$."""
+    r"""Theorem 4.2: $T = \Theta(N\eta^{-1}\epsilon^{-1}\sigma_p^{-2}d^{-1}\|w_O\|^{-2})$.
+
+    As printed `noise_norm2` is $\sigma_p^2d$; what is memorised is token 2, with
+    $\tilde\sigma_p^2d$: the same up to the constant $C_p^2 = 25M$ of Condition 4.1 (10).
+    """
     return _over(samples, lr * eps * noise_norm2 * norm2)
+
+
+def late_time(
+    lr: Any,
+    eps: Any,
+    signal_norm2: Any,
+    noise_norm2: Any,
+    samples: Any,
+    norm2: Any,
+    on_signal: Any,
+    on_noise: Any,
+) -> Any:
+    r"""Theorems 4.1 and 4.2 with their constant: the steps to a training loss $\epsilon$.
+
+    Once the mean attention on the signal is $a$ and that on token 2 is $b$, the margin $m$ of a
+    sample grows by $\eta\|w_O\|^2 e^{-m}(a^2\|\mu\|^2/2 + b^2\tilde\sigma_p^2d/N)$ per step, so
+    $\epsilon^{-1} = e^m = \eta\|w_O\|^2(a^2\|\mu\|^2/2 + b^2\tilde\sigma_p^2d/N)\,T$. The small
+    noise is left out.
+    """
+    speed = on_signal**2 * signal_norm2 / 2 + on_noise**2 * noise_norm2 / samples
+    return _over(1, lr * eps * norm2 * speed)
+
+
+def sparse_attention(tokens: Any) -> tuple[Any, Any]:
+    r"""Mean attention on the winner and on the loser (signal or token 2) after stage two.
+
+    The queries of the signal and of token 2 see the winner alone; those of the small noise are too
+    short to choose and see all tokens alike: $(3M-2)/M^2$ and $(M-2)/M^2$.
+    """
+    return (3 * tokens - 2) / tokens**2, (tokens - 2) / tokens**2
 
 
 # ------------------------------------------------------------------------- Lemmas 5.2 to 5.5
@@ -86,19 +120,19 @@ def harmful_time(lr: Any, eps: Any, samples: Any, noise_norm2: Any, norm2: Any) 
 def stage_one_ratio(samples: Any, snr: Any, tokens: Any, c_p: Any) -> Any:
     r"""Lemma 5.2: $|V_\pm| \ge 3M|V_{n,i}|$ after stage one needs $N\mathrm{SNR}^2 > 60M^2C_p^2$.
 
-    Returns the left side over the right side; below 1 only the order of the values is promised.
+    Returns the left side over the right side; below 1 the lemma's time $T_1$ is negative.
     """
     return _over(samples * snr**2, 60 * tokens**2 * c_p**2)
 
 
 def stage_two_score(t: Any, start: Any, curvature: Any) -> Any:
     r"""Lemma 5.3: $\langle q, k_\pm - k_{n,j}\rangle \ge \log(e^{\Delta_0}+ct^2)$."""
-    return np.log(np.exp(start) + curvature * np.asarray(t, float) ** 2)
+    return np.log(np.exp(start) + curvature * t**2)
 
 
 def stage_three_value(t: Any, start: Any, rate: Any) -> Any:
     r"""Lemma 5.4: $V_+ \ge \log(e^{V_+(T_2)} + \eta C\|\mu\|^2\|w_O\|^2 (t - T_2))$."""
-    return np.log(np.exp(start) + rate * np.asarray(t, float))
+    return np.log(np.exp(start) + rate * t)
 
 
 def benign_test_loss(value: Any, tokens: Any) -> Any:
@@ -108,6 +142,27 @@ def benign_test_loss(value: Any, tokens: Any) -> Any:
     $yf = \frac1M(V_+ + (M-1)V_+/M)$.
     """
     return np.log1p(np.exp(-value * (2 * tokens - 1) / tokens**2))
+
+
+# ------------------------------------------------------------------ attention that is frozen
+
+
+def signal_share(ratio: Any, tokens: Any, noise: Any, noise_big: Any) -> Any:
+    r"""Frozen attention: the signal's part of a training sample's margin.
+
+    Attention stays uniform, so all values keep the proportions of their speeds,
+    $V_\pm : V_{n,2} : V_{n,i} = R/2 : 1 : (\sigma_p/\tilde\sigma_p)^2$; the margin is their mean
+    over the $M$ tokens.
+    """
+    return ratio / (ratio + 2 + 2 * (tokens - 2) * _over(noise, noise_big) ** 2)
+
+
+def frozen_test_loss(eps: Any, share: Any) -> Any:
+    r"""Frozen attention: $\ell(sm)$ with $\ell(m) = \epsilon$, $s$ the `signal_share`.
+
+    Unseen noise has no value on average, so a test sample keeps the signal's part of the margin.
+    """
+    return np.log1p(np.expm1(eps) ** share)
 
 
 # --------------------------------------------------------------------- exact update rules
@@ -180,7 +235,9 @@ SAYS = {
     "signal_speed": "growth of V_± per step while attention is uniform (Lemma 5.1)",
     "noise_speed": "growth of V_{n,2} per step while attention is uniform (Lemma 5.1)",
     "benign_time": "steps of Theorem 4.1, η⁻¹ε⁻¹‖μ‖⁻²‖w_O‖⁻², its constant taken as 1",
-    "harmful_time": "steps of Theorem 4.2, N η⁻¹ε⁻¹σ_p⁻²d⁻¹‖w_O‖⁻², its constant taken as 1",
+    "harmful_time": "steps of Theorem 4.2 as printed, N η⁻¹ε⁻¹σ_p⁻²d⁻¹‖w_O‖⁻², its constant 1",
+    "harmful_time_big": "the same with the noise of token 2, which is the one that is memorised: "
+    "N η⁻¹ε⁻¹σ̃_p⁻²d⁻¹‖w_O‖⁻²",
     "stage_one_ratio": "N SNR² over the 60 M² C_p² of Lemma 5.2; below 1 it promises less",
 }
 
@@ -191,6 +248,7 @@ def theory(cfg: Config) -> Prediction:
     big2 = cfg.noise_big**2 * cfg.dim
     c_p = _over(cfg.noise_big, cfg.noise)
     ratio = signal_ratio(n, cfg.snr, cfg.noise, cfg.noise_big)
+    one = stage_one_ratio(n, cfg.snr, cfg.tokens, c_p)
     signal_speed, noise_speed = value_speeds(cfg.lr, mu2, big2, n, cfg.tokens, w2)
     return Prediction(
         conditions(cfg),
@@ -203,7 +261,9 @@ def theory(cfg: Config) -> Prediction:
             "noise_speed": noise_speed,
             "benign_time": benign_time(cfg.lr, cfg.eps, mu2, w2),
             "harmful_time": harmful_time(cfg.lr, cfg.eps, n, cfg.noise**2 * cfg.dim, w2),
-            "stage_one_ratio": stage_one_ratio(n, cfg.snr, cfg.tokens, c_p),
+            "harmful_time_big": harmful_time(cfg.lr, cfg.eps, n, big2, w2),
+            "stage_one_ratio": one,
         },
         SAYS,
+        vacuous=() if one > 1 else ("stage_one_ratio",),
     )
