@@ -553,7 +553,9 @@ def test_steps_have_the_exponents_of_the_paper(name, power):
 
 
 def test_the_gate_is_half_open_at_zero_and_open_from_one_on():
-    np.testing.assert_allclose(theory.gate(np.array([-1, 0, 0.5, 1, 2])), [0, 0.5, 0.75, 1, 1])
+    sums = np.array([-1, 0, 0.5, 1, 2])
+    np.testing.assert_allclose(theory.gate(sums, 5.0, 6), [0, 0.5, 0.75, 1, 1])
+    np.testing.assert_allclose(theory.gate(sums, 1e-6, 6), 1)
 
 
 def test_norms_of_neurons_by_the_paper():

@@ -218,13 +218,14 @@ def patterned_attention(
     return (found / (count * (count - 1))).reshape((*lead, *sets))
 
 
-def gate(coef_sum: Any) -> Any:
-    r"""The margin at a coefficient sum over that at 1: $(1 + \min(S, 1))/2$.
+def gate(coef_sum: Any, beta: Any, patterns: Any) -> Any:
+    r"""The margin at a coefficient sum over that at 1: $(1+\rho\min(S,1))/(1+\rho)$.
 
-    In the training half of the margin comes from the sum of the label part and the feature part of
-    the neurons that fire, and the feature part goes as $S$; beyond 1 it cancels.
+    A neuron that fires adds its label part and $S$ times its feature part; $\rho$ is their ratio,
+    $\min(1, 0.65\beta^2/M_1)$ as measured. Beyond 1 neurons of both signs fire and $S$ cancels.
     """
-    return (1 + np.minimum(coef_sum, 1)) / 2
+    ratio = np.minimum(0.65 * beta**2 / patterns, 1)
+    return (1 + ratio * np.minimum(coef_sum, 1)) / (1 + ratio)
 
 
 def coverage_floor(alpha: Any, length: Any) -> Any:

@@ -222,7 +222,7 @@ def sum_below_one(ds: xr.Dataset) -> Everywhere:
     "Theorem 6.3.4",
     above(0),
     kind="corrected",
-    law=curve("sum_loss", lambda ds: 1.1 - theory.gate(ds.coef_sum)),
+    law=curve("sum_loss", lambda ds: 1.1 - theory.gate(ds.coef_sum, ds.beta, ds.n_relevant)),
     rivals={"flat": curve("sum_loss", lambda ds: 0.2 + 0 * ds.coef_sum)},
 )
 def sum_loss_falls(ds: xr.Dataset) -> Estimate:

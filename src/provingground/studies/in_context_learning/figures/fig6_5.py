@@ -15,14 +15,14 @@ from provingground.study import Experiment, Trainings
 
 from .. import theory
 from .fig6_2 import exists, large_share_of, row_norm
-from .shared import from_here, trained_long
+from .shared import TRAINED, from_here, trained_long
 
 PRUNING = Trainings(
     grid={"alpha": 0.6, "test_samples": 4000},
     seeds=8,
     quick={"steps": 800, "test_samples": 1000, "seeds": 6},
     simulator="mechanism",
-    domain={"alpha": (0.2, 1), "beta": (1, 5), "delta": (0.02, 0.12), "width": (100, 1000)},
+    domain=TRAINED.domain,
     where=trained_long,
 )
 ORDERS = ("magnitude", "random", "largest first")
