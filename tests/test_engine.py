@@ -6,20 +6,24 @@ import subprocess
 import sys
 import tracemalloc
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from jaxtyping import Array, Float, Int
 
 from provingground import __version__, api, engine, identity, programs
+from provingground.config import probe
 from provingground.engine import Job
 from provingground.keys import normal
 from provingground.machine import Machine, commit
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Experiment, Trainings, cases
+from provingground.study import Experiment, Simulator, Trainings, cases
 from provingground.words import cost
-from tiny import GRID, apart_from_attrs, count_computed, run, tiny, trained
+from tiny import GRID, Config, apart_from_attrs, count_computed, run, tiny, trained
 
 
 @pytest.fixture
@@ -45,6 +49,23 @@ def test_a_run_is_a_labelled_dataset(store):
     assert ds.rate.attrs == {"long_name": "rate", "symbol": r"\eta"}
     assert ds.curve.attrs == {"long_name": "a curve", "symbol": "c"}
     assert np.isfinite(ds["last"]).all()
+
+
+class Sided(eqx.Module):
+    end: Float[Array, "side"] = probe("the end")
+    side: Int[Array, "side"] = probe("which end", labels=("low", "high"))
+
+
+def test_a_dim_that_a_probe_numbers_may_have_names(store):
+    def ends(cfg, key):
+        return Sided(cfg.rate * jnp.array([1.0, 2.0]), jnp.arange(2, dtype=jnp.int32))
+
+    study = tiny(grid={"rate": [0.1, 0.2, 0.3]})
+    named = Simulator(Config, ends, Sided)
+    ds = run(dataclasses.replace(study, simulators={"one": named}), store)
+    assert ds.side.values.tolist() == ["low", "high"]
+    np.testing.assert_allclose(ds.end.sel(side="high", seed=0), [0.2, 0.4, 0.6], rtol=1e-6)
+    assert ds.side.attrs["long_name"] == "which end"
 
 
 def test_a_dataset_says_where_it_comes_from(store):

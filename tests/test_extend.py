@@ -338,6 +338,7 @@ PARTS = {
     "in_context_learning": {
         "reduced": {"activation", "optimiser"},
         "mechanism": {"activation", "optimiser"},
+        "graphs": {"activation", "optimiser"},
         "full": {"activation", "optimiser"},
         "decoder": {"optimiser"},
         "learners": set(),

@@ -185,6 +185,9 @@ def mask(cfg: Any, name: str) -> Bool[Array, "size"]:
     return jnp.arange(size(cfg, name), dtype=jnp.int32) < getattr(cfg, name)
 
 
-def probe(says: str, symbol: str = "") -> Any:
-    """Describes a field of a Probes module; the words become the Dataset's `long_name`."""
-    return eqx.field(metadata=dict(says=says, symbol=symbol))
+def probe(says: str, symbol: str = "", *, labels: tuple[str, ...] = ()) -> Any:
+    """Describes a field of a Probes module; the words become the Dataset's `long_name`.
+
+    A probe that numbers its own dim may have `labels`: the Dataset has them instead of the numbers.
+    """
+    return eqx.field(metadata=dict(says=says, symbol=symbol, labels=labels))

@@ -32,7 +32,8 @@ def dataset(job: Job) -> xr.Dataset:
     file, row = job.store.where(sweep.study.name, ids)
     file[~wanted] = -1  # what another experiment left there does not count
     names = {g.program.simulator for g in job.groups}
-    dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
+    probes = sweep.study.simulators[next(iter(sorted(names)))].probes
+    dims, words = probe_dims(probes), labels_of(probes)
     study = sweep.study.name
     places: list[np.ndarray] = []
     parts: list[tuple[str, Sound]] = []
@@ -93,7 +94,7 @@ def labelled(
     coords["seed"] = np.array(sweep.seeds, np.int32)
     for name, values in flat.items():
         if dims[name] == (name,) and (labels := _common(values)) is not None:
-            coords[name] = _exact(labels)
+            coords[name] = _exact(labels) if name not in words else np.array(words[name])[labels]
             continue
         called = f"{name}_values" if dims[name] == (name,) else name
         variables[called] = ((*outer_dims, *dims[name]), values.reshape(*outer, *values.shape[1:]))
@@ -172,6 +173,12 @@ def _exact(labels: np.ndarray) -> np.ndarray:
     if labels.dtype != np.float32:
         return labels
     return np.array([float(f"{label:.6g}") for label in labels])
+
+
+def labels_of(probes: type) -> dict[str, tuple[str, ...]]:
+    """The labels of those probes that number their own dim in words."""
+    fields = probes.__dataclass_fields__  # pyright: ignore[reportAttributeAccessIssue]
+    return {n: told for n, f in fields.items() if (told := f.metadata.get("labels", ()))}
 
 
 def misfit(

@@ -8,15 +8,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid, identity, plot, programs
+from provingground import identity
 from provingground.keys import normal, seed_key, stream
-from provingground.stats import Estimate
-from provingground.studies.in_context_learning import STUDY, baselines, gpt2, mechanism, theory
-from provingground.studies.in_context_learning.full import simulate_full
+from provingground.studies.in_context_learning import (
+    decoder,
+    full,
+    graphs,
+    learners,
+    mechanism,
+    theory,
+)
+from provingground.studies.in_context_learning.figures import scaling
 from provingground.studies.in_context_learning.model import (
     Config,
     Weights,
@@ -52,9 +57,9 @@ def jit(function, **options):
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0}, **options)
 
 
-REDUCED, FULL, MECHANISM = jit(simulate), jit(simulate_full), jit(mechanism.simulate_mechanism)
+REDUCED, FULL, MECHANISM = jit(simulate), jit(full.simulate), jit(mechanism.simulate)
 PROMPTS = jit(draw, static_argnums=(1, 2))
-START, PREDICT = jit(initial_weights), jit(gpt2.predict)
+START, PREDICT = jit(initial_weights), jit(decoder.predict)
 OUTPUTS, LUCKY = jit(outputs), jit(lambda w, p: mechanism.lucky_neurons(w, p, 8))
 
 
@@ -398,16 +403,16 @@ def test_projections_are_those_of_the_vectors(double):
 def test_classifiers_learn_what_can_be_learned():
     x = np.repeat(np.eye(4)[:2] * 3, 10, axis=0) + 0.01 * np.arange(20)[:, None]
     y = np.repeat([1.0, -1.0], 10)
-    for make in baselines.CLASSIFIERS.values():
-        assert baselines.fitted_label(make, x, y, np.eye(4)[0] * 3) == 1
-        assert baselines.fitted_label(make, x, y, np.eye(4)[1] * 3) == -1
-        assert baselines.fitted_label(make, x[:5], y[:5], x[12]) == 1  # the only class
-        assert baselines.fitted_label(make, x[9:11], y[9:11], x[12]) in (1, -1)
+    for make in learners.CLASSIFIERS.values():
+        assert learners.fitted_label(make, x, y, np.eye(4)[0] * 3) == 1
+        assert learners.fitted_label(make, x, y, np.eye(4)[1] * 3) == -1
+        assert learners.fitted_label(make, x[:5], y[:5], x[12]) == 1  # the only class
+        assert learners.fitted_label(make, x[9:11], y[9:11], x[12]) in (1, -1)
 
 
 def test_a_decoder_cut_to_a_length_has_not_seen_the_rest():
-    cfg = identity.typed(gpt2.Decoder(layers=2, head_width=4, mlp=1, dim=8), "float32")
-    w = jit(lambda key: gpt2.initial_weights(gpt2.shape_of(cfg), key))(seed_key("s", 0))
+    cfg = identity.typed(decoder.Config(layers=2, head_width=4, mlp=1, dim=8), "float32")
+    w = jit(lambda key: decoder.initial_weights(decoder.shape_of(cfg), key))(seed_key("s", 0))
     p, q = (
         jax.tree.map(lambda x: x[0], PROMPTS(jax.random.key(k), 50, 8, 8, 0.7, domain(dim=8)))
         for k in (0, 1)
@@ -418,38 +423,109 @@ def test_a_decoder_cut_to_a_length_has_not_seen_the_rest():
     assert abs(float(short) - float(whole)) > 1e-4
 
 
-SIZES = {
-    "step": 3, "domain": 2, "neuron": 12, "key_pattern": 6, "query_pattern": 6,
-    "alpha_prime": mechanism.ALPHAS, "coef_sum": mechanism.SUMS, "pruned": mechanism.PRUNED,
-    "order": len(mechanism.ORDERS), "kappa_prime": gpt2.KAPPAS, "layer": 3, "head": 2,
-}  # fmt: skip
+# ------------------------------------------------------------------------ task graphs
+
+GRAPHS = jit(graphs.simulate)
 
 
-@pytest.mark.parametrize("name", [e.name for e in STUDY.experiments if e.trainings.paper_only])
-def test_claims_and_figures_at_paper_scale_can_be_made(name):
-    """On made-up numbers of the right shapes."""
-    experiment, rng = STUDY.experiment(name), np.random.default_rng(0)
-    simulator = STUDY.simulators[experiment.trainings.simulator]
-    lengths = gpt2.LENGTHS if experiment.trainings.simulator == "decoder" else mechanism.LENGTHS
-    places = SIZES | {"length": lengths}
-    places = {d: np.arange(v) if isinstance(v, int) else np.array(v) for d, v in places.items()}
-    axes = {a.name: a.labels for a in grid.plan(STUDY, experiment, "paper").axes}
-    variables = {}
-    for probe, dims in programs.probe_dims(simulator.probes).items():
-        if probe in places:
-            continue
-        outer = ["seed", *axes]
-        shape = [3, *map(len, axes.values()), *(len(places[d]) for d in dims)]
-        values = np.sort(rng.uniform(0.1, 1, shape), axis=-1)[..., ::-1]
-        if probe == "neuron_sign":
-            values = np.sign(values - 0.5)
-        attrs = {"long_name": probe}
-        variables[probe] = xr.DataArray(values, dims=[*outer, *dims], attrs=attrs)
-    ds = xr.Dataset(variables).assign_coords(axes | {"seed": range(3)})
-    ds = ds.assign_coords({d: v for d, v in places.items() if d in ds.dims})
-    for claim in experiment.claims:
-        assert isinstance(claim.measure(ds), Estimate)
-    assert plot.check_layout(experiment.figure(ds)) == []
+def on_graph(**changes):
+    cfg = graphs.Config(**(TINY | changes))
+    return jax.tree.map(np.asarray, GRAPHS(identity.typed(cfg, "float32"), seed_key("s", 0)))
+
+
+def test_the_first_ring_is_the_training_of_the_other_simulators(measured):
+    key = seed_key("in_context_learning", 0)
+    found = GRAPHS(identity.typed(graphs.Config(**TINY), "float32"), key)
+    np.testing.assert_allclose(found.coupling, measured.coupling, rtol=1e-4, atol=1e-6)
+    assert np.abs(found.coupling - 0.09 * np.eye(6)).max() > 1e-3  # it has been trained
+
+
+def test_other_graphs_train_on_other_tasks():
+    cfg = graphs.Config(**TINY, first_task=6, n_tasks=12)
+    p = some(graphs.trained_domain(cfg), count=400)
+    seen = {(int(a), int(b)) for a, b in zip(p.positive, p.negative, strict=True)}
+    assert seen == set(theory.all_tasks(6)[6:18])
+    ring, pairs = on_graph(), on_graph(first_task=12)
+    assert np.abs(ring.coupling - pairs.coupling).max() > 1e-3
+
+
+@pytest.mark.parametrize("n", range(len(graphs.SUMS)))
+def test_pairings_are_orthonormal_and_have_their_sum(n):
+    k = graphs.COEFFICIENTS[n]
+    assert k.shape == (15, 3, 6)
+    np.testing.assert_allclose(
+        k @ k.transpose(0, 2, 1), np.broadcast_to(np.eye(3), (15, 3, 3)), atol=1e-12
+    )
+    np.testing.assert_allclose(k.sum(axis=2), graphs.SUMS[n], atol=1e-12)
+    of = graphs.pair_domain(graphs.Config(), jnp.asarray(k[4], float), 5.0)
+    np.testing.assert_allclose(np.asarray(of.rows)[:3, :6], 3 * k[4], rtol=1e-6)
+    assert not np.asarray(of.rows)[:, 6:].any()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.3, 0.6, 0.9]))
+def test_attention_by_the_coupling_is_that_of_long_contexts(seed, alpha):
+    """Monte Carlo: prompts of 600 examples, keys and queries with a coupling made up."""
+    rng = np.random.default_rng(seed)
+    coupling, k = 0.3 * rng.normal(size=(6, 6)), graphs.COEFFICIENTS[0, seed % 15]
+    found = []
+    for _ in range(300):
+        a, b, third = rng.permutation(3)  # the query's, its rival, and the other
+        at = rng.choice([a, b, third], 600, p=[alpha / 2, alpha / 2, 1 - alpha])
+        score = np.exp(4 * (k @ coupling @ k[a]))[at]
+        found.append(score[at == a].sum() / score.sum())
+    expected = theory.patterned_attention(coupling, k, 2.0, alpha)
+    assert np.mean(found) == pytest.approx(
+        float(expected), abs=4 * np.std(found) / 300**0.5 + 0.003
+    )
+
+
+@given(st.integers(3, 9), st.integers(1, 3))
+def test_the_laplacian_of_rings(patterns, rings):
+    rings = min(rings, patterns - 1)
+    found = theory.laplacian(theory.ring_tasks(patterns, rings), patterns)
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(found, found.T)
+    np.testing.assert_allclose(np.diag(found), 1)
+    assert np.linalg.eigvalsh(found).min() > -1e-12
+
+
+@given(st.integers(3, 8), st.data())
+def test_what_is_not_covered_is_counted(patterns, data):
+    number = data.draw(st.integers(1, task_count(patterns) - 1))
+    tasks = theory.first_tasks(patterns, number)
+    rest = [t for t in theory.all_tasks(patterns) if t not in tasks]
+    queries = [(t[k], k) for t in rest for k in (0, 1)]
+    seen = {(t[k], k) for t in tasks for k in (0, 1)}
+    expected = np.mean([q not in seen for q in queries])
+    assert theory.uncovered_share(tasks, patterns) == pytest.approx(expected)
+    assert (expected == 0) == (number >= patterns)
+
+
+@given(st.floats(0.05, 1), st.floats(0, 3), st.integers(1, 30), st.integers(1, 30))
+def test_a_softmax_has_the_bound_of_e55(alpha, u, own, others):
+    """(E.55): where a share of alpha / 2 of the context has the query's pattern, at a score u^2
+    over all others."""
+    share = own / (own + others)
+    mass = own * np.exp(u**2) / (own * np.exp(u**2) + others)
+    assert mass >= theory.attention_lower_bound(u, 2 * share) - 1e-9
+
+
+def test_the_design_of_the_law_lies_where_it_is_known():
+    for number, widths, most, draw_ in ((20, [40, 400], 500.0, 1), (20, [100], 3000.0, 2)):
+        found = scaling.design(number, widths, most, draw_)
+        assert len(found) == number
+        assert {s["width"] for s in found} == set(widths)
+        assert all(40 <= scaling.predicted(s) <= most for s in found)
+        assert all(theory.crowding(s["alpha"], s["n_relevant"]) <= 2 for s in found)
+        assert all(s["n_tasks"] == s["n_relevant"] for s in found)
+
+
+def test_crowding_is_the_ratio_of_frequencies():
+    p = some(domain(n_relevant=5, last=20), count=4000, alpha=0.3)
+    decisive = np.mean(p.pattern == p.positive[:, None])
+    third = (p.pattern != p.positive[:, None]) & (p.pattern != p.negative[:, None])
+    assert third.mean() / 3 / decisive == pytest.approx(theory.crowding(0.3, 5), rel=0.05)
 
 
 # ---------------------------------------------------------------------------- theory
@@ -474,6 +550,18 @@ def test_steps_have_the_exponents_of_the_paper(name, power):
         del at["width"], twice["width"]
         printed = theory.iterations_needed(**twice) / theory.iterations_needed(**at)
         assert printed == pytest.approx(2**power)
+
+
+def test_the_gate_is_half_open_at_zero_and_open_from_one_on():
+    sums = np.array([-1, 0, 0.5, 1, 2])
+    np.testing.assert_allclose(theory.gate(sums, 5.0, 6), [0, 0.5, 0.75, 1, 1])
+    np.testing.assert_allclose(theory.gate(sums, 1e-6, 6), 1)
+
+
+def test_norms_of_neurons_by_the_paper():
+    found = theory.lucky_norm(800, 1.0, 0.8, 3.0, 0.1, 6, 400)
+    assert found == pytest.approx(6**0.5 * 0.1 * 10**0.5 * 0.8)
+    assert theory.unlucky_norm(800, 1.0, 128, 400) == pytest.approx(0.3894, abs=1e-3)
 
 
 def test_bounds_at_their_ends():

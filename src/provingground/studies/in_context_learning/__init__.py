@@ -1,13 +1,9 @@
 """In-context learning of a one-layer transformer."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .baselines import Fitted, Learners, simulate_learners
-from .full import simulate_full
-from .gpt2 import Decoder, DecoderProbes, simulate_decoder
-from .mechanism import Mechanism, simulate_mechanism
-from .model import Config, Probes, simulate
+from . import decoder, full, graphs, learners, mechanism, model, theory
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @inproceedings{li2024in_context_learning,
@@ -29,19 +25,14 @@ STUDY = Study(
     "whose coefficients in the old ones sum to 1 or more (Theorem 6.3.4). Pruning its small "
     r"neurons is free; pruning a share $R$ of the large ones costs $\Omega(R)$ (Theorem 6.3.7).",
     simulators={
-        "reduced": Simulator(Config, simulate, Probes, says="in coordinates of the patterns"),
-        "mechanism": Simulator(
-            Config, simulate_mechanism, Mechanism, says="the same, measured in every way"
-        ),
-        "full": Simulator(Config, simulate_full, Probes, says="all weights, as written"),
-        "decoder": Simulator(
-            Decoder, simulate_decoder, DecoderProbes, says="three layers, two heads"
-        ),
-        "learners": Simulator(
-            Fitted, simulate_learners, Learners, says="beside fitted classifiers", host=True
-        ),
+        "reduced": simulator(model, says="in coordinates of the patterns"),
+        "mechanism": simulator(mechanism, says="the same, measured in every way"),
+        "graphs": simulator(graphs, says="on other task graphs, tested on pairs of patterns"),
+        "full": simulator(full, says="all weights, as written"),
+        "decoder": simulator(decoder, says="three layers, two heads"),
+        "learners": simulator(learners, says="beside fitted classifiers", host=True),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
     bibtex=BIBTEX,
 )

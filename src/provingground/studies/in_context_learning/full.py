@@ -69,7 +69,7 @@ def network(
     return w.a @ activation(w.w_o @ (w.w_v @ context @ attn)), attn
 
 
-def simulate_full(
+def simulate(
     cfg: Config,
     key: Key[Array, ""],
     *,

@@ -33,7 +33,8 @@ from .model import (
 )
 from .prompts import Domain, Prompt, out_of_domain
 
-IN, OUT = range(2)  # of the domain
+DOMAINS = ("in", "out")
+IN, OUT = range(2)
 ALPHAS = (0.2, 0.4, 0.6, 0.8)  # alpha'
 LENGTHS = (2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80)  # l_ts
 LENGTH = 6  # the number of l_ts = 20, at which other tests are made
@@ -44,8 +45,8 @@ PRUNED = tuple(k / 20 for k in range(20))  # R
 BLOCK = 6  # patterns in the map of W_K^T W_Q
 
 
-class Mechanism(eqx.Module):
-    """What one training reports. Domains are in (0) and out (1); tasks are unseen ones."""
+class Probes(eqx.Module):
+    """What one training reports. Tasks in the domain are unseen ones."""
 
     attention: Float[Array, "step domain"] = probe("attention on contexts with the query's pattern")
     attn_leak: Float[Array, "step domain"] = probe("largest attention elsewhere", r"\gamma_t")
@@ -77,11 +78,11 @@ class Mechanism(eqx.Module):
     pruned_loss: Float[Array, "alpha_prime order pruned"] = probe("hinge loss out of domain")
     pruned_error: Float[Array, "alpha_prime order pruned"] = probe("error out of domain")
     step: Int[Array, "step"] = probe("SGD step", "t")
-    domain: Int[Array, "domain"] = probe("in (0) or out of domain (1)")
+    domain: Int[Array, "domain"] = probe("in or out of domain", labels=DOMAINS)
     alpha_prime: Float[Array, "alpha_prime"] = probe("fraction of decisive patterns", r"\alpha'")
     length: Int[Array, "length"] = probe("context examples in the test", "l_{ts}")
     coef_sum: Float[Array, "coef_sum"] = probe("coefficient sum", "S_1")
-    order: Int[Array, "order"] = probe("pruned by magnitude, row norm, at random, largest first")
+    order: Int[Array, "order"] = probe("which neurons are pruned first", labels=ORDERS)
     pruned: Float[Array, "pruned"] = probe("pruning rate", "R")
 
 
@@ -264,13 +265,13 @@ def test_grid(cfg: Any) -> Setting:
     return settings(cfg, inside, alpha, sums, cfg.kappa_max_ood)
 
 
-def simulate_mechanism(
+def simulate(
     cfg: Config,
     key: Key[Array, ""],
     *,
     activation: Activation = jax.nn.relu,
     optimiser: Optimiser = optax.sgd,
-) -> Mechanism:
+) -> Probes:
     """One training, looked at while it runs and tested in every way at its end."""
     start = initial_weights(cfg, key)
     grid = test_grid(cfg)
@@ -317,7 +318,7 @@ def simulate_mechanism(
     def numbers(values: Any) -> Array:
         return jnp.arange(len(values), dtype=jnp.int32)
 
-    return Mechanism(
+    return Probes(
         **trace.probes,
         **by_lane(at_end, trace.last),
         neuron_sign=jnp.sign(start.a),

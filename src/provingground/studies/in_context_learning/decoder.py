@@ -19,7 +19,7 @@ from provingground.keys import stream
 from provingground.nets.transformer import Shape, Weights, initial_weights, transformer
 from provingground.train import Optimiser, by_lane, descend
 
-from .mechanism import ALPHAS, SUMS, WIDEST, Setting, settings
+from .mechanism import ALPHAS, DOMAINS, SUMS, WIDEST, Setting, settings
 from .model import draw, error, hinge, training_domain
 from .prompts import Prompt
 
@@ -29,8 +29,8 @@ KAPPAS = (0.5, 1.0, 2.0, 3.0, 5.0)  # K'
 
 
 @config
-class Decoder:
-    """Parameters of the decoder; data as in `Config`, but with four rings of training tasks."""
+class Config:
+    """Parameters of the decoder; data as in `model.Config`, but with four rings of tasks."""
 
     alpha: float = par(0.8, r"\alpha", "fraction of decisive patterns in training contexts",
                        low=0, high=1)  # fmt: skip
@@ -53,7 +53,7 @@ class Decoder:
     test_samples: int = par(1000, r"N_{\mathrm{te}}", "test prompts", low=2)
 
 
-class DecoderProbes(eqx.Module):
+class Probes(eqx.Module):
     """What one training of the decoder reports. Tests are on unseen tasks or out of domain."""
 
     train_loss: Float[Array, ""] = probe("training hinge loss")
@@ -62,14 +62,14 @@ class DecoderProbes(eqx.Module):
     test_error: Float[Array, "domain alpha_prime length"] = probe("classification error")
     sum_loss: Float[Array, "kappa_prime coef_sum"] = probe("hinge loss out of domain")
     sum_error: Float[Array, "kappa_prime coef_sum"] = probe("classification error out of domain")
-    domain: Int[Array, "domain"] = probe("in (0) or out of domain (1)")
+    domain: Int[Array, "domain"] = probe("in or out of domain", labels=DOMAINS)
     alpha_prime: Float[Array, "alpha_prime"] = probe("fraction of decisive patterns", r"\alpha'")
     length: Int[Array, "length"] = probe("context examples in the test", "l_{ts}")
     kappa_prime: Float[Array, "kappa_prime"] = probe("largest irrelevant part", "K'")
     coef_sum: Float[Array, "coef_sum"] = probe("coefficient sum", "S_1")
 
 
-def shape_of(cfg: Decoder) -> Shape:
+def shape_of(cfg: Config) -> Shape:
     d = cfg.heads * cfg.head_width
     return Shape(cfg.layers, cfg.heads, d, cfg.mlp * d, inputs=cfg.dim + 1, outputs=1)
 
@@ -85,7 +85,7 @@ def predict(
     return y[-1, 0], attn[:, :, -1, :-1] @ own
 
 
-def test_grid(cfg: Decoder) -> tuple[Setting, Int[Array, "tests"]]:
+def test_grid(cfg: Config) -> tuple[Setting, Int[Array, "tests"]]:
     """Domain, fraction and length of Figure 6.3(b), then irrelevant part and sum of 6.3(a)."""
     first = [(inside, a, n) for inside in (True, False) for a in ALPHAS for n in LENGTHS]
     then = [(k, s) for k in KAPPAS for s in SUMS]
@@ -97,9 +97,7 @@ def test_grid(cfg: Decoder) -> tuple[Setting, Int[Array, "tests"]]:
     return settings(cfg, inside, alpha, sums, kappa), jnp.asarray(length)
 
 
-def simulate_decoder(
-    cfg: Decoder, key: Key[Array, ""], *, optimiser: Optimiser = optax.adam
-) -> DecoderProbes:
+def simulate(cfg: Config, key: Key[Array, ""], *, optimiser: Optimiser = optax.adam) -> Probes:
     """One training of the decoder by Adam, and all its tests."""
     batch_key, test_key = stream(key, "batch"), stream(key, "test")
     of = training_domain(cfg)
@@ -137,7 +135,7 @@ def simulate_decoder(
             sum_error=wrong[n:].reshape(sums),
         )
 
-    return DecoderProbes(
+    return Probes(
         **by_lane(at_end, trace.last),
         domain=jnp.arange(2, dtype=jnp.int32),
         alpha_prime=jnp.array(ALPHAS),

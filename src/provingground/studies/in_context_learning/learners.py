@@ -19,12 +19,13 @@ from threadpoolctl import threadpool_limits
 from provingground.config import config, par, probe
 from provingground.keys import stream
 
+from . import model
 from .mechanism import WIDEST
-from .model import Config, activations, attend, draw, initial_weights, train
+from .model import activations, attend, draw, initial_weights, train
 from .prompts import Prompt, out_of_domain
 
 ALPHAS = (0.8, 0.6)  # alpha' of Figures 6.4(a) and (b)
-LENGTHS = (10, 20, 40)
+LENGTHS = (10, 20, 40, 80)
 
 
 def logistic_regression() -> Any:
@@ -56,26 +57,26 @@ LEARNERS = ("ICL", *CLASSIFIERS)
 
 
 @config
-class Fitted(Config):
-    """As `Config`, with defaults that keep the host's work short."""
+class Config(model.Config):
+    """As `model.Config`, with defaults that keep the host's work short."""
 
     width: int = par(100, "m", "neurons", low=1, value=True, pad=100)
     steps: int = par(500, "T", "steps at most", low=1, value=True)
     test_samples: int = par(20, r"N_{\mathrm{te}}", "test prompts", low=2)
 
 
-class Learners(eqx.Module):
+class Probes(eqx.Module):
     """Errors of all learners on the same prompts, out of domain."""
 
     test_error: Float[Array, "alpha_prime length learner"] = probe("classification error")
     alpha_prime: Float[Array, "alpha_prime"] = probe("fraction of decisive patterns", r"\alpha'")
     length: Int[Array, "length"] = probe("context examples", "l_{ts}")
-    learner: Int[Array, "learner"] = probe("in context, or fitted: " + ", ".join(LEARNERS))
+    learner: Int[Array, "learner"] = probe("in context, or fitted", labels=LEARNERS)
 
 
 @jax.jit
 def in_context(
-    cfg: Fitted, key: Key[Array, ""]
+    cfg: Config, key: Key[Array, ""]
 ) -> tuple[Prompt, Float[Array, "length alpha_prime B"]]:
     """Trains a transformer; test prompts for each fraction, and its outputs at each length."""
     w = train(cfg, key, initial_weights(cfg, key)).last
@@ -116,7 +117,7 @@ def errors(p: Any, length: int) -> NDArray[Any]:
     return np.array(found)
 
 
-def simulate_learners(cfg: Fitted, key: Key[Array, ""]) -> Learners:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """One training, and all learners on the same prompts."""
     prompts, f = in_context(jax.tree.map(jnp.asarray, cfg), key)
     wrong = np.zeros((len(ALPHAS), len(LENGTHS), len(LEARNERS)), np.float32)
@@ -125,7 +126,7 @@ def simulate_learners(cfg: Fitted, key: Key[Array, ""]) -> Learners:
         for j, n in enumerate(LENGTHS):
             wrong[i, j, 0] = np.mean(p.label * np.asarray(f[j, i]) <= 0)
             wrong[i, j, 1:] = errors(p, n)
-    return Learners(
+    return Probes(
         test_error=jnp.asarray(wrong),
         alpha_prime=jnp.array(ALPHAS),
         length=jnp.array(LENGTHS, jnp.int32),
