@@ -20,13 +20,11 @@ from provingground.verdict import decide
 
 # Studies whose right half is still sorted by kind. Empty when all are moved.
 NOT_MOVED = (
-    "benign_overfitting",
     "teacher_student",
     "vision_transformer",
     "graph_transformer",
     "group_imbalance",
     "graph_sampling",
-    "in_context_learning",
     "chain_of_thought",
     "syntax_semantics",
     "curse_of_attention",

@@ -32,8 +32,7 @@ def dataset(job: Job) -> xr.Dataset:
     file, row = job.store.where(sweep.study.name, ids)
     file[~wanted] = -1  # what another experiment left there does not count
     names = {g.program.simulator for g in job.groups}
-    probes = sweep.study.simulators[next(iter(sorted(names)))].probes
-    dims, words = probe_dims(probes), labels_of(probes)
+    dims = probe_dims(sweep.study.simulators[next(iter(sorted(names)))].probes)
     study = sweep.study.name
     places: list[np.ndarray] = []
     parts: list[tuple[str, Sound]] = []
@@ -83,7 +82,8 @@ def labelled(
 ) -> xr.Dataset:
     """Probes of all cells (a row each) as a Dataset; `found` and `wanted` say which are there."""
     names = sorted({g.program.simulator for g in groups})
-    dims = probe_dims(sweep.study.simulators[names[0]].probes)
+    probes = sweep.study.simulators[names[0]].probes
+    dims, words = probe_dims(probes), labels_of(probes)
     outer, outer_dims = (*sweep.shape, len(sweep.seeds)), (*(a.name for a in sweep.axes), "seed")
     finite = np.ones(len(found), bool)
     for v in (v for v in flat.values() if v.dtype.kind == "f"):
