@@ -115,6 +115,7 @@ def labelled(
         "settings": json.dumps(dict(sweep.fixed), default=str),
         "grid": json.dumps({a.name: list(a.labels) for a in sweep.axes}, default=str),
         "changed": ", ".join(sorted(sweep.given)),
+        "seeds": _told(sweep.seeds),
         "cells": len(found),
         "missing": int((wanted & ~found).sum()),
         "skipped": int((~wanted).sum()),
@@ -205,6 +206,12 @@ def _common(values: np.ndarray) -> np.ndarray | None:
     """What a probe that labels its own dim says, if all cells agree."""
     known = values[np.isfinite(values).all(axis=1)]
     return known[0] if len(known) and (known == known[0]).all() else None
+
+
+def _told(seeds: Sequence[int]) -> str:
+    """Which seeds, as `--seeds` takes them where they follow each other."""
+    whole = list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{seeds[0]}:{seeds[-1] + 1}" if whole else ", ".join(map(str, seeds))
 
 
 def _describe(ds: xr.Dataset, sweep: Sweep, simulators: Sequence[str]) -> None:

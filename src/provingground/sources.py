@@ -103,13 +103,22 @@ def staleness(record: Mapping[str, Any]) -> Staleness:
             found.unknown.append(at)
             continue
         try:
-            now = source_of(grid.plan(*api.resolve(at), record["scale"], yes=True))
+            now = source_of(planned(at, record["scale"], about))
         except InputError as error:  # there is no such experiment any more
             found.stale[at] = str(error)
             continue
         if changed := [what for what in ("code", "settings") if now[what] != told[what]]:
             found.stale[at] = " and ".join(changed)
     return found
+
+
+def planned(at: str, scale: Scale, about: Mapping[str, Any]) -> Sweep:
+    """What a record says was run, as it is declared today: with the record's seeds, if they follow
+    each other (records of version 0.1.0 do not say them, and have those declared)."""
+    owner, which = api.resolve(at)
+    told = str(about.get("seeds", ""))
+    seeds = grid.parse_seeds(told, 0) if ":" in told else None
+    return grid.plan(owner, which, scale, seeds=seeds, yes=True)
 
 
 def same_programs(at: str, scale: Scale, about: Mapping[str, Any]) -> bool | None:
@@ -135,7 +144,7 @@ def renew(record: dict[str, Any]) -> list[str]:
     for at, changed in staleness(record).stale.items():
         about = record["provenance"][at]
         if changed == "code" and same_programs(at, record["scale"], about):
-            about["source"] = source_of(grid.plan(*api.resolve(at), record["scale"], yes=True))
+            about["source"] = source_of(planned(at, record["scale"], about))
             renewed.append(at)
     return renewed
 
