@@ -68,13 +68,14 @@ def benign_time_constant(ds: xr.Dataset) -> Everywhere:
 
 
 @claim(
-    "found here, outside Condition 4.1 (8)",
+    "found here",
     above(-1.9),
     kind="own",
     rivals={"|mu|^-2": power_of_norm(-2.0)},
 )
-def small_init_delays(ds: xr.Dataset) -> Estimate:
-    """with initial weights far below Condition 4.1 (8) T falls more slowly than |mu|^-1.9"""
+def short_noise_delays(ds: xr.Dataset) -> Estimate:
+    """where noise token 2 is short and the initial weights are small (a third and a quarter of
+    Figure 3's) T falls more slowly than |mu|^-1.9"""
     return power_law(ds.stopped_at.astype(float), "norm").slope
 
 
@@ -169,12 +170,13 @@ EXPERIMENTS = (
             },
             seeds=8,
             quick={"norm": [20, 30, 45, 63], "seeds": 6},
-            # Benign at every norm (R above 4), with small steps, and initial weights that are not
-            # far below Condition 4.1 (8): `small_init_delays` says what happens there.
+            # Benign at every norm (R above 4), with small steps. Noise token 2 is not much shorter
+            # than that of Figure 3: `short_noise_delays` says what happens there; nor longer, or
+            # the smallest norm is not benign.
             domain={
                 "samples": (8, 80),
                 "noise": (0.01, 0.06),
-                "noise_big": (0.3, 1.2),
+                "noise_big": (0.8, 1.2),
                 "lr": (0.002, 0.01),
                 "eps": (0.003, 0.02),
                 "init_scale": (1 / 32, 1 / 3.2),
@@ -188,21 +190,21 @@ EXPERIMENTS = (
         figure=draw_benign,
     ),
     Experiment(
-        "times_small_init",
-        says="The same from initial weights far below Condition 4.1 (8).",
+        "times_short_noise",
+        says="The same with noises a third, and initial weights a quarter, of that.",
         trainings=Trainings(
             grid={
                 **SIZES,
-                "samples": 24,
+                "samples": 30,
                 "noise": 0.02,
                 "noise_big": 0.35,
-                "init_scale": 1 / 256,
+                "init_scale": 1 / 64,
                 "norm": axis([20, 30, 45, 63], r"\|\mu\|", "signal norm", sets=at_norm),
             },
             seeds=8,
             quick={"norm": [20, 45], "seeds": 8},
         ),
-        claims=(small_init_delays,),
+        claims=(short_noise_delays,),
         figure=draw_benign,
     ),
     Experiment(
