@@ -37,7 +37,7 @@ TRAININGS = Trainings(
         "noise_big": (1.0, 10.0),
         "lr": (0.01, 0.1),
         "eps": (0.003, 0.03),
-        "init_scale": (1 / 64, 1 / 6.4),
+        "init_scale": (1 / 160, 1 / 16),  # Condition 4.1 (7): larger values at the start stay
         "dim": [512, 1024, 2048],
     },
     where=lambda s: 500 < s["lr"] * s["noise_big"] ** 2 * s["dim"] < 3000,

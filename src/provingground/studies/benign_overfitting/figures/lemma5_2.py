@@ -67,7 +67,7 @@ def dominance(ds: xr.Dataset) -> Everywhere:
 
 @claim(
     "derived from Lemma 5.1",
-    equals(1, times=3),
+    equals(1, times=4),
     kind="own",
     law=in_proportion(lambda ds: ratio(ds) / 2),
     rivals={"60 M^2": in_proportion(lambda ds: ratio(ds) / (20 * ds.tokens))},
@@ -122,7 +122,7 @@ EXPERIMENTS = (
                         40.0,
                         100.0,
                         1e3,
-                        2e3,
+                        5e3,
                     ],
                     "R",
                     "signal ratio",
@@ -130,7 +130,7 @@ EXPERIMENTS = (
                 ),
             },
             seeds=8,
-            quick={"ratio": [0.002, 0.05, 0.15, 0.4, 8.0, 16.0, 32.0, 1e3], "seeds": 6},
+            quick={"ratio": [0.002, 0.05, 0.15, 0.4, 8.0, 16.0, 32.0, 5e3], "seeds": 6},
             domain={
                 "samples": (4, 40),
                 "noise": (0.02, 0.05),
