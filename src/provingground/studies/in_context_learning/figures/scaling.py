@@ -104,7 +104,7 @@ def exponent_claim(name: str, source: str, says: str, value: float, holds: bool 
 
     made = claim(
         source,
-        equals(value, within=0.2),
+        equals(value, within=0.3 if name == "beta" else 0.2),
         name=f"steps_in_{name}",
         says=f"the exponent of the steps in {says}",
         expected="holds" if holds else "fails",
