@@ -29,7 +29,7 @@ LENGTHS = Trainings(
         "test_samples": 1000,
         "seeds": 3,
     },
-    domain={"beta": (1, 5), "delta": (0.02, 0.2), "width": (40, 400)},
+    domain={"beta": (1, 4.5), "delta": (0.02, 0.2), "width": (40, 400)},
     where=lambda s: trained_long({**s, "alpha": 0.25}),
 )
 
@@ -40,8 +40,8 @@ def covered_length(ds: xr.Dataset) -> stats.Boundary:
 
 
 def needed(power: float) -> Altered:
-    """Losses of 0.05 where l alpha^power is 6, which halve with every alpha^power l of 4."""
-    return curve("same_loss", lambda ds: 0.05 * 2 ** ((6 - ds.tokens * ds.alpha**power) / 4))
+    """Losses that fall exponentially with l alpha^power."""
+    return curve("same_loss", lambda ds: np.exp(-ds.tokens * ds.alpha**power / 2) + 1e-4)
 
 
 @claim(
@@ -87,7 +87,7 @@ STEPS = Trainings(
     },
     seeds=8,
     quick={"width": 100, "seeds": 5, "test_samples": 1000},
-    domain={"beta": (1, 5), "delta": (0.02, 0.2), "width": (40, 400), "lr": (0.2, 1)},
+    domain={"beta": (1, 4.5), "delta": (0.02, 0.2), "width": (40, 400), "lr": (0.2, 1)},
     where=lambda s: trained_long({**s, "alpha": 0.2}),
 )
 POWERS = {"alpha^(-1/3)": curve("stopped_at", lambda ds: ds.alpha ** (-1 / 3), scaled=True)}

@@ -44,7 +44,7 @@ TRAININGS = Trainings(
         "test_samples": 1000,
         "seeds": 4,
     },
-    domain={"alpha": (0.2, 1), "beta": (1, 5), "delta": (0.02, 0.2), "width": (40, 400)},
+    domain={"alpha": (0.2, 1), "beta": (1, 4.5), "delta": (0.02, 0.2), "width": (40, 400)},
     where=lambda s: all(trained_long({**s, "n_relevant": n}) for n in (4, 6)),
 )
 

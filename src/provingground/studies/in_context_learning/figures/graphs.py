@@ -46,7 +46,7 @@ TRAININGS = Trainings(
     seeds=8,
     quick={"width": 100, "steps": 700, "test_samples": 200, "seeds": 4},
     simulator="graphs",  # M_1 stays 6: pairings are of six patterns; for the rest see `shared`
-    domain={"alpha": (0.3, 1), "beta": (1, 5), "delta": (0.02, 0.12), "width": (50, 500)},
+    domain={"alpha": (0.3, 1), "beta": (1, 4.5), "delta": (0.02, 0.12), "width": (50, 500)},
     where=trained_long,
 )
 
@@ -156,7 +156,6 @@ def irrelevant_free(ds: xr.Dataset) -> Everywhere:
     kind="own",
     rivals={
         "another graph's coupling": lambda ds: ds.assign(coupling=ds.coupling.roll(graph=1)),
-        "no repulsion": diagonal_only,
     },
 )
 def loss_by_score(ds: xr.Dataset) -> Estimate:
