@@ -15,7 +15,7 @@ from provingground.atlas.latex import GREEK, mathml, plain, typeset
 from provingground.config import pars
 from provingground.errors import InputError
 from provingground.studies import STUDIES as LISTED
-from provingground.study import Study
+from provingground.study import Cases, Study
 
 STUDIES = [*LISTED, "toy"]
 FOLDER = Path(registry.__file__).parent / "studies"
@@ -116,7 +116,8 @@ def shown(study: Study) -> Iterator[tuple[str, str]]:
         yield "text", experiment.says
         for axis in (*experiment.trainings.grid.values(), *experiment.trainings.quick.values()):
             yield "symbol", getattr(axis, "symbol", "")
-            yield from (("text", label) for label in getattr(axis, "settings", ()))
+            labels = axis.settings if isinstance(axis, Cases) else ()
+            yield from (("text", label) for label in labels)
         for claim in experiment.claims:
             yield from (("text", text) for text in (claim.says, claim.note, claim.source))
 
