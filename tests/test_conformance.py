@@ -168,7 +168,7 @@ def test_claims_have_a_source_and_bounds(study, experiment):
         assert math.isfinite(low) or math.isfinite(high)
         assert c.source
         assert c.says
-        assert c.expected == "holds" or c.note
+        assert c.expected == "holds" or c.note or c.because
 
 
 @each_experiment

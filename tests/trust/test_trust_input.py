@@ -26,7 +26,7 @@ from provingground.config import config, par
 from provingground.errors import InputError, RunError
 from provingground.machine import here
 from provingground.studies.toy import STUDY as TOY
-from provingground.study import Simulator
+from provingground.study import Simulator, Trainings
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 OPTIONS = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]
@@ -422,9 +422,8 @@ def named(cfg, key):
 
 def own_study(simulate=named, **options: Any):
     simulator = dataclasses.replace(TOY.simulators["descent"], config=Named, simulate=simulate)
-    experiment = dataclasses.replace(
-        TOY.experiments[0], grid={"scale": [1.0, 2.0]}, quick={}, seeds=3
-    )
+    trainings = Trainings(grid={"scale": [1.0, 2.0]}, seeds=3)
+    experiment = dataclasses.replace(TOY.experiments[0], trainings=trainings)
     return dataclasses.replace(
         TOY, simulators={"descent": simulator}, experiments=(experiment,), **options
     )

@@ -101,7 +101,8 @@ def law(
             span, fit(span), color=GREY, linewidth=0.9 * look_of(ax).line, zorder=1.9, label=text
         )
     if isinstance(predicted, int | float):
-        ok = mean > 0
+        if not (ok := mean > 0).any():
+            return tidy(ax)
         scale = np.exp(np.mean(np.log(mean[ok]) - predicted * np.log(xs[ok])))
         text, power = f"theory {base}^{{{predicted:.3g}}}$", float(predicted)
         theory_curve(ax, np.geomspace(*ends, 200), lambda x: scale * x**power, text)

@@ -23,9 +23,7 @@ FIG3_3A = Experiment(
             **PAPER,
             "confusion_ratio": 0.05,
             "steps": 10000,
-            "frac_disc": axis(
-                [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16], sets=measures.enough_steps(2.5)
-            ),
+            "frac_disc": [0.8, 0.6, 0.5, 0.4, 0.33, 0.25, 0.2, 0.16],
             "samples": [*LABELS, 256],
         },
         seeds=20,

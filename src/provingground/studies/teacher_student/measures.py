@@ -132,7 +132,7 @@ def draw_excess(ds: xr.Dataset):
         t = one.step.values
         plot.theory_curve(left, t, one.test_loss.isel(seed=0), "population recursion")
         late = t[t > 3000]
-        d, k, lr = settings(one, "tokens", "group", "lr")
+        d, k, lr = map(float, settings(one, "tokens", "group", "lr"))
         plot.theory_curve(left, late, theory.excess_law(d, k, lr, late), r"$KD(D-K)/(4\eta t)$")
     ratio = over_excess_law(population.sel(step=slice(5000, None)))
     ratio.attrs = {"long_name": "recursion over", "symbol": r"KD(D-K)/(4\eta t)"}

@@ -14,16 +14,14 @@ from provingground.study import Experiment, Trainings, axis
 
 from .. import theory
 from .fig1 import falling
-from .shared import CUT, START
+from .shared import CUT
 
 
 def at_product(settings: dict[str, Any]) -> dict[str, float]:
     """SNR from N SNR^2, and the big noise from the small one."""
-    noise = settings.get("noise", START.noise)
-    tokens = settings.get("tokens", START.tokens)
     return {
         "snr": sqrt(settings["n_snr2"] / settings["samples"]),
-        "noise_big": theory.C_P * sqrt(tokens) * noise,
+        "noise_big": theory.C_P * sqrt(settings["tokens"]) * settings["noise"],
     }
 
 

@@ -29,8 +29,8 @@ TRAININGS = Trainings(
     # Both noises stay those of the paper: their ratio moves the boundary out of the axis of SNR
     # (see `collapse`), and their scale is that of the step size. The axes span factors of 10.
     domain={
-        "samples": (4, 40),
-        "snr": (1.5, 16),
+        "samples": (2, 40),
+        "snr": (0.15, 16),
         "lr": (0.01, 0.1),
         "init_scale": (1 / 64, 1 / 6.4),
         "dim": [256, 512, 1024, 2048],

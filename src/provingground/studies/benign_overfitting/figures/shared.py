@@ -13,10 +13,8 @@ from provingground.stats import Estimate
 from provingground.study import cases
 
 from .. import theory
-from ..model import Config
 
 CUT = 0.2  # Figure 1(b) calls a test loss below this benign
-START = Config()  # Figure 1, where an axis derives one setting from others
 
 ATTENTION = cases({"trained": {}, "frozen": {"attention_rate": 0.0}})
 
@@ -28,8 +26,8 @@ HARMFUL = dict(samples=10, snr=15 / (0.05 * sqrt(2048)))
 
 
 def snr_of(signal_norm: Any) -> Any:
-    r"""$\mathrm{SNR} = \|\mu\|/(\sigma_p\sqrt d)$ with the noise of Figure 1."""
-    return signal_norm / (START.noise * sqrt(START.dim))
+    r"""$\mathrm{SNR} = \|\mu\|/(\sigma_p\sqrt d)$ with the noise and dimension of Figure 1."""
+    return signal_norm / (0.2 * sqrt(1024))
 
 
 SIGNAL_NORMS = np.geomspace(1, 100, 24)
@@ -38,7 +36,7 @@ QUICK_SNR = list(snr_of(np.array([10, 18, *np.geomspace(30, 100, 9)])))
 
 def at_ratio(settings: dict[str, Any]) -> dict[str, float]:
     """The SNR that a ratio R stands for, given the other settings."""
-    given = {n: settings.get(n, getattr(START, n)) for n in ("samples", "noise", "noise_big")}
+    given = {n: settings[n] for n in ("samples", "noise", "noise_big")}
     return {"snr": theory.boundary_snr(**given, ratio=settings["ratio"])}
 
 

@@ -17,7 +17,7 @@ def trained_long(settings: Mapping[str, Any]) -> bool:
     """Whether the training lasts 1.4 times as long as it takes to fit, where that is known."""
     names, patterns = ("lr", "alpha", "beta", "delta", "width"), settings["n_relevant"]
     needed = steps_to_fit(**{n: settings[n] for n in names}, patterns=patterns)
-    return 1.4 * needed <= settings["steps"] and crowding(settings["alpha"], patterns) <= 2
+    return bool(1.4 * needed <= settings["steps"] and crowding(settings["alpha"], patterns) <= 2)
 
 
 # All figures of one trained model share its trainings. Not free: M_1, since patterns out of domain
