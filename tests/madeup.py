@@ -22,7 +22,8 @@ def madeup(owner, experiment, scale, draw=0) -> xr.Dataset:
     groups, rng = sweep.groups(), np.random.default_rng(draw)
     cells = sweep.cells
     flat = {}
-    for name, (shape, kind, labels) in known_probes(owner, sweep, groups[0]).items():
+    first = min(groups, key=lambda g: g.program.simulator)  # whose probes a Dataset holds
+    for name, (shape, kind, labels) in known_probes(owner, sweep, first).items():
         if labels is not None:
             flat[name] = np.broadcast_to(labels, (cells, *shape))
         elif np.issubdtype(kind, np.bool_):
