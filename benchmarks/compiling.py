@@ -77,7 +77,7 @@ def compiled(targets: list[str], scale: str, gpu: Any) -> Iterator[Compiled]:
     import jax
     import numpy as np
 
-    from provingground import api, identity
+    from provingground import identity, planning
     from provingground.ahead import firsts, name_of
     from provingground.machine import Machine, here
     from provingground.programs import COMPILER
@@ -92,8 +92,8 @@ def compiled(targets: list[str], scale: str, gpu: Any) -> Iterator[Compiled]:
 
     with TemporaryDirectory() as folder:
         seen = set()
-        for owner, experiment in api.chosen(targets, scale=scale):  # pyright: ignore[reportArgumentType]
-            planned = api.job(owner, experiment.name, scale=scale, store=folder, yes=True)  # pyright: ignore[reportArgumentType]
+        for owner, experiment in planning.chosen(targets, scale=scale):  # pyright: ignore[reportArgumentType]
+            planned = planning.job(owner, experiment.name, scale=scale, store=folder, yes=True)  # pyright: ignore[reportArgumentType]
             job = replace(planned, machine=machine)
             for block in firsts(job.missing()).values():
                 name, program = name_of(job, block), job.program(block)

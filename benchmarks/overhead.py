@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from provingground import api, dispatch, machine
+from provingground import api, dispatch, machine, planning
 from provingground.engine import Job
 from provingground.store import Store
 
@@ -37,7 +37,7 @@ LONG: dict[str, Any] = dict(samples=200, dim=64, steps=8000)  # about 5 ms a cel
 
 def job(store: str, points: int, seeds: int, **settings: Any) -> Job:
     noise = [float(v) for v in np.linspace(0.5, 2, points)]
-    return api.job("toy/risk", seeds=seeds, store=store, settings={**settings, "noise": noise})
+    return planning.job("toy/risk", seeds=seeds, store=store, settings={**settings, "noise": noise})
 
 
 def by_hand(planned: Job) -> float:

@@ -17,10 +17,11 @@ import numpy as np
 import xarray as xr
 from benchmarks.ladder import Cost, Target, Workload, timed
 
-from provingground import engine, registry
+from provingground import registry
 from provingground.keys import stream
 from provingground.studies.benign_overfitting import model
 from provingground.studies.benign_overfitting.model import Config
+from provingground.widths import LANES
 
 SNRS = [float(snr) for snr in np.geomspace(1, 100, 24) / 6.4]
 
@@ -79,7 +80,7 @@ WORKLOAD = Workload(
 
 def widths(repetitions: int = 5) -> None:
     """The chosen lane width against others, interleaved."""
-    chosen = engine.LANES["serial" if jax.default_backend() == "cpu" else "wide"]
+    chosen = LANES["serial" if jax.default_backend() == "cpu" else "wide"]
     tried = sorted({max(1, chosen // 4), chosen // 2, chosen, chosen * 2})
 
     def run(lanes: int) -> Any:

@@ -4,7 +4,7 @@ import time
 import pytest
 
 import tiny as small
-from provingground import ahead, api, programs
+from provingground import ahead, api, planning, programs
 from provingground.ahead import Ahead
 from provingground.errors import RunError
 from provingground.programs import Programs
@@ -33,7 +33,7 @@ def asked(monkeypatch):
 def jobs(store, *widths, study=None):
     owner = study or tiny()
     how = [dict(width=width, count=[5], rate=[0.5]) for width in widths]
-    return [api.job(owner, "first", store=store, seeds=2, settings=some) for some in how]
+    return [planning.job(owner, "first", store=store, seeds=2, settings=some) for some in how]
 
 
 def test_programs_are_traced_by_one_thread_in_the_order_of_need(store, asked):

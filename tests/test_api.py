@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 import provingground as pg
-from provingground import api, identity, plot
+from provingground import api, identity, planning, plot
 from provingground.errors import InputError, RunError
 from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
@@ -105,8 +105,8 @@ def test_nonsense_is_refused_before_any_work(store, arguments, options, message)
 
 def test_more_than_a_million_cells_can_be_asked_for():
     with pytest.raises(InputError, match="yes=True"):
-        api.job(TOY, "risk", seeds=10**6)
-    assert api.job(TOY, "risk", seeds=10**6, yes=True).sweep.cells == 15 * 10**6
+        planning.job(TOY, "risk", seeds=10**6)
+    assert planning.job(TOY, "risk", seeds=10**6, yes=True).sweep.cells == 15 * 10**6
 
 
 # -------------------------------------------------------------------------------- check
@@ -135,7 +135,7 @@ def test_a_diverged_headline_is_undecided_and_said_so(results):
 
 def test_targets_are_studies_or_experiments():
     def names(*targets, **options):
-        return [f"{s.name}/{e.name}" for s, e in api.chosen(targets, **options)]
+        return [f"{s.name}/{e.name}" for s, e in planning.chosen(targets, **options)]
 
     assert names("toy", "benign_overfitting/fig1a") == ["toy/risk", "benign_overfitting/fig1a"]
     assert names(BENIGN, headline=True) == ["benign_overfitting/fig1b"]

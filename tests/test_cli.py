@@ -234,7 +234,7 @@ def test_an_error_that_was_not_foreseen_is_one_line(proving, monkeypatch):
     def broken(*args, **options):
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr("provingground.api.job", broken)
+    monkeypatch.setattr("provingground.planning.job", broken)
     code, _, err = proving("run", "toy/risk")
     assert code == 3
     assert err.startswith("proving: ZeroDivisionError: of ours (")
@@ -498,7 +498,7 @@ def test_an_interrupted_run_says_how_to_go_on(proving, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("provingground.api.job", interrupt)
+    monkeypatch.setattr("provingground.planning.job", interrupt)
     monkeypatch.setattr(os, "_exit", sys.exit)
     code, _, err = proving("run", "toy/risk")
     assert code == 130

@@ -20,7 +20,7 @@ import distributed
 import numpy as np
 import pytest
 
-from provingground import api, cli, cluster, dispatch, registry
+from provingground import api, cli, cluster, dispatch, planning, registry
 from provingground.engine import Job
 from provingground.errors import InputError, RunError
 from provingground.locks import receipt
@@ -192,7 +192,7 @@ def test_a_port_that_is_taken_does_not_matter_without_a_dashboard(monkeypatch):
 @pytest.fixture
 def job(store) -> Job:
     settings = {n: v for n, v in TOY.items() if n != "seeds"}
-    return api.job("toy/risk", store=store, seeds=3, lanes=2, settings=settings)
+    return planning.job("toy/risk", store=store, seeds=3, lanes=2, settings=settings)
 
 
 def ordered(job: Job, count: int = 2, **changes: Any) -> str:

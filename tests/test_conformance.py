@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import provingground as pg
-from provingground import api, grid, identity, plot, programs, registry, sources, upkeep
+from provingground import api, grid, identity, planning, plot, programs, registry, sources, upkeep
 from provingground.chunk import Chunk
 from provingground.config import pars
 from provingground.grid import Point
 from provingground.keys import recorded_streams, seed_key
-from provingground.study import Cases, Experiment, Prediction, Trainings, cases
+from provingground.study import SCALES, Cases, Experiment, Prediction, Trainings, cases
 
 STUDIES = {**pg.studies(), "toy": registry.study("toy")}
 SIMULATORS = [(s, name) for s in STUDIES for name in STUDIES[s].simulators]
@@ -97,7 +97,7 @@ def small_job(study, name, store):
         lambda ds: None,
     )
     owner = dataclasses.replace(owner, experiments=(experiment,))
-    return api.job(owner, "small", store=store)
+    return planning.job(owner, "small", store=store)
 
 
 # ------------------------------------------------------------------------- declarations
@@ -172,7 +172,7 @@ def test_claims_have_a_source_and_bounds(study, experiment):
 
 
 @each_experiment
-@pytest.mark.parametrize("scale", api.SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 def test_grids_can_be_planned(study, experiment, scale):
     owner, found = STUDIES[study], STUDIES[study].experiment(experiment)
     if scale == "quick" and found.trainings.paper_only:
@@ -322,7 +322,7 @@ def test_the_skeleton_s_claims_hold_and_its_figure_is_clean(shared_store):
 )
 def test_claims_hold_as_expected_and_figures_are_clean(study, experiment, shared_store):
     check_claims_and_figure(study, experiment, shared_store)
-    job = api.job(STUDIES[study], experiment, store=shared_store)
+    job = planning.job(STUDIES[study], experiment, store=shared_store)
     tested = set()
     for number, group in enumerate(job.groups):
         simulator = group.program.simulator

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from provingground import api, dispatch, errors
+from provingground import api, dispatch, errors, planning
 from provingground.engine import Job
 from provingground.errors import RunError, Terminated
 from provingground.programs import Programs
@@ -205,7 +205,7 @@ def test_the_numbers_do_not_depend_on_what_was_stored_before(store, tmp_path):
     study = tiny()
     settings: dict[str, Any] = dict(count=[5], rate=np.linspace(0, 1, 21), seeds=3, lanes=4)
     whole = run(study, store, **settings)
-    job = api.job(study, "first", store=tmp_path / "other", lanes=4, seeds=3,
+    job = planning.job(study, "first", store=tmp_path / "other", lanes=4, seeds=3,
                   settings={"count": [5], "rate": settings["rate"]})  # fmt: skip
     some = job.blocks[1::3]
     for block in some:

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import provingground as pg
-from provingground import api, cli, domain
+from provingground import cli, domain, planning
 from provingground.errors import InputError
 from provingground.replaying import replay
 from provingground.studies.toy import STUDY as TOY
@@ -79,7 +79,7 @@ def test_a_design_has_every_parameter_along_its_points(store):
 def test_a_design_is_stored_resumed_and_extended(store):
     owner = tiny(domain={"rate": (0.1, 1.0), "count": (2, 20)})
     first = run(owner, store, design=8, draw=1)
-    more = api.job(owner, "first", store=store, design=12, draw=1)
+    more = planning.job(owner, "first", store=store, design=12, draw=1)
     assert more.forecast().left == 4 * 3
     second = run(owner, store, design=12, draw=1)
     np.testing.assert_array_equal(second["last"].isel(point=slice(8)), first["last"])
@@ -142,8 +142,8 @@ def test_claims_are_judged_off_their_slice_on_fresh_seeds(store):
     found = pg.check(study, store=store, progress=False, off_slice=3, draw=5, **FAST)
     assert len({v.at for v in found}) == 3
     assert all(v.at.startswith("dim = ") for v in found)
-    planned = api.job(study, "risk", store=store, off_slice=3, draw=5)
-    assert planned.sweep.seeds[0] == 6 * api.OFF_SLICE
+    planned = planning.job(study, "risk", store=store, off_slice=3, draw=5)
+    assert planned.sweep.seeds[0] == 6 * planning.OFF_SLICE
     with pytest.raises(InputError, match="no domain is declared by tiny/first"):
         pg.check(owner, store=store, off_slice=3, progress=False)
 

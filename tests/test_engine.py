@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from provingground import __version__, api, engine, identity, programs
+from provingground import __version__, api, engine, identity, planning, programs, widths
 from provingground.config import probe
 from provingground.engine import Job
 from provingground.keys import normal
@@ -190,12 +190,12 @@ def test_any_number_of_lanes_gives_the_same(tmp_path):
 
 def test_tuning_measures_the_width_and_remembers_it(store, monkeypatch):
     study = tiny(grid={"rate": list(np.linspace(0, 1, 30)), "count": [3]})
-    job = api.job(study, "first", store=store)
+    job = planning.job(study, "first", store=store)
     job.forecast(measure=True)
-    monkeypatch.setattr(engine, "TUNE_WORTH", 0)
+    monkeypatch.setattr(widths, "TUNE_WORTH", 0)
     ds = api.finish(job, progress=False)
     (group,) = job.groups
-    assert engine.chosen_lanes(job, group.program) in (8, 32, 128)
+    assert widths.chosen_lanes(job, group.program) in (8, 32, 128)
     other = run(study, Store(store.path / "other"), lanes=1, rate=ds.rate.values.tolist())
     xr.testing.assert_allclose(apart_from_attrs(ds), apart_from_attrs(other), rtol=1e-5)
 
@@ -222,14 +222,14 @@ def test_diverged_cells_are_results(store, computed):
 
 def test_a_forecast_counts_cells_programs_and_time(store):
     study = tiny(grid={"rate": [0.1, 0.2], "width": [2, 3]})
-    job = api.job(study, "first", store=store)
+    job = planning.job(study, "first", store=store)
     unknown = job.forecast()
     assert unknown[:4] == (12, 0, 2, None)
     assert unknown.lanes == 2
     assert (job.forecast(measure=True).seconds or 0) > 0
-    assert (api.job(study, "first", store=store).forecast().seconds or 0) > 0  # kept
+    assert (planning.job(study, "first", store=store).forecast().seconds or 0) > 0  # kept
     api.finish(job, progress=False)
-    assert api.job(study, "first", store=store).forecast()[:4] == (12, 12, 0, 0.0)
+    assert planning.job(study, "first", store=store).forecast()[:4] == (12, 12, 0, 0.0)
 
 
 def test_a_forecast_traces_and_compiles_nothing(store, monkeypatch):
@@ -248,7 +248,7 @@ def test_a_forecast_traces_and_compiles_nothing(store, monkeypatch):
     monkeypatch.setattr(identity, "_LOWERED", {})
 
     def forecast(measure=False):
-        return api.job(study, "first", store=Store(store.path)).forecast(measure)
+        return planning.job(study, "first", store=Store(store.path)).forecast(measure)
 
     found = forecast()
     assert (found.cells, found.stored, found.programs, found.untimed) == (12, 0, 2, 2)
@@ -274,7 +274,7 @@ def test_compiling_is_timed_too_and_forecasts_add_up(store, monkeypatch):
     study = tiny(grid={"rate": [0.1], "width": [2, 3]})
     run(study, store, width=[2])
     known, unknown = (
-        api.job(study, "first", store=store, seeds=9, settings={"width": [width]}).forecast()
+        planning.job(study, "first", store=store, seeds=9, settings={"width": [width]}).forecast()
         for width in (2, 3)
     )
     assert known.seconds is not None
@@ -290,7 +290,7 @@ def test_compiling_is_timed_too_and_forecasts_add_up(store, monkeypatch):
 def test_a_forecast_says_what_only_tracing_would_tell(store):
     def forecast(samples):
         settings = {"samples": [samples], "noise": [1.0], "steps": 20}
-        return api.job(TOY, "risk", store=store, seeds=2, settings=settings)
+        return planning.job(TOY, "risk", store=store, seeds=2, settings=settings)
 
     new = forecast(30).forecast()
     assert (new.stored, new.unseen) == (0, 0)
@@ -305,7 +305,7 @@ def test_a_forecast_says_what_only_tracing_would_tell(store):
 def test_a_run_keeps_its_timings_for_the_next_forecast(store):
     study = tiny()
     run(study, store, lanes=1)
-    more = api.job(study, "first", store=store, settings={"rate": [0.1, 0.7]})
+    more = planning.job(study, "first", store=store, settings={"rate": [0.1, 0.7]})
     forecast = more.forecast()
     assert (forecast.stored, forecast.cells) == (6, 12)
     assert (forecast.seconds or 0) > 0
@@ -330,7 +330,7 @@ def test_cells_in_double_precision(store):
 
 
 def test_blocks_are_the_sweep_cut_by_program_points_and_seeds(store):
-    job = api.job(tiny(), "first", store=store, lanes=4, settings={"width": [2, 3]}, seeds=5)
+    job = planning.job(tiny(), "first", store=store, lanes=4, settings={"width": [2, 3]}, seeds=5)
     places = [(b.group, r, s) for b in job.blocks for r in b.rows for s in b.seeds]
     assert len(places) == len(set(places)) == job.sweep.cells == 60
     assert sum(map(len, map(job.cells, job.blocks))) == len(set(job.ids.ravel())) == 60
@@ -341,7 +341,7 @@ def test_blocks_are_the_sweep_cut_by_program_points_and_seeds(store):
 
 def test_only_some_points_can_be_wanted(store, computed):
     study = tiny()
-    planned = api.job(study, "first", store=store)
+    planned = planning.job(study, "first", store=store)
     only = np.array([True, False, False, True, False, False])
     ds = api.finish(Job(planned.sweep, store, only=only), progress=False)
     assert sum(computed) == 6
@@ -362,23 +362,23 @@ def test_settings_that_meet_in_one_cell_are_run_once_and_shown_in_both(store, co
             print,
         )
     )
-    planned = api.job(study, "twice", store=store)
+    planned = planning.job(study, "twice", store=store)
     assert planned.forecast().cells == 2 * 2 * 3
     ds = run(study, store, "twice")
     assert sum(computed) == 2 * 2 * 3
     assert ds.attrs["missing"] == 0
     np.testing.assert_array_equal(ds["last"].sel(kind="small"), ds["last"].sel(kind="again"))
     assert (ds["last"].sel(kind="small") != ds["last"].sel(kind="large")).any()
-    assert api.job(study, "twice", store=store).forecast().left == 0
+    assert planning.job(study, "twice", store=store).forecast().left == 0
 
 
 def test_planning_costs_little_memory_per_cell(store):
     settings = {"samples": [40], "noise": [n / 1000 for n in range(10_000)]}
 
     def planned():
-        return api.job(TOY, "risk", store=store, seeds=10, settings=settings)
+        return planning.job(TOY, "risk", store=store, seeds=10, settings=settings)
 
-    _ = Job(api.job(TOY, "risk", store=store, settings={"samples": [40]}).sweep, store).ids
+    _ = Job(planning.job(TOY, "risk", store=store, settings={"samples": [40]}).sweep, store).ids
     job = planned()
     tracemalloc.start()
     try:
@@ -393,7 +393,7 @@ def test_planning_costs_little_memory_per_cell(store):
 
 def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store, monkeypatch):
     monkeypatch.setattr(engine, "PARTS", 1)
-    job = api.job(tiny(), "first", store=store, settings={"count": [5]})
+    job = planning.job(tiny(), "first", store=store, settings={"count": [5]})
     (block,) = job.blocks
     cells = np.array([f"{n:032x}" for n in range(18)], "S32")
     content, size, seconds, *_ = job.chunk([block, block], cells)
@@ -425,12 +425,12 @@ def test_a_chunk_s_record_costs_little_and_has_what_is_needed_to_repeat_it(store
      "[0.1, 0, -1]", "[0.1, 0, NaN]", "[" * 9999, "9" * 9999],
 )  # fmt: skip
 def test_notes_that_make_no_sense_are_none(store, text):
-    job = api.job(tiny(), "first", store=store)
+    job = planning.job(tiny(), "first", store=store)
     program = job.groups[0].program
     for kind in ("timings", "lanes"):
         store.set_note(kind, job.on_device(program), text)
     assert job.timing(program) is None
-    assert engine.chosen_lanes(job, program) == engine.LANES["serial"]
+    assert widths.chosen_lanes(job, program) == widths.LANES["serial"]
     assert job.forecast().seconds is None
 
 
@@ -476,15 +476,15 @@ def gpu(memory):
 def wide_lanes(store, memory, cells=20_000, how=trained):
     rates = [float(v) for v in np.linspace(0.1, 0.2, cells // 10)]
     settings = {"rate": rates, "count": [5]}
-    job = api.job(tiny(how=how), "first", seeds=10, store=store, settings=settings)
+    job = planning.job(tiny(how=how), "first", seeds=10, store=store, settings=settings)
     job.machine = gpu(memory)
-    return engine.chosen_lanes(job, job.groups[0].program), {b.cells for b in job.blocks}
+    return widths.chosen_lanes(job, job.groups[0].program), {b.cells for b in job.blocks}
 
 
 def test_large_sweeps_of_small_trainings_are_wide(store):
-    assert wide_lanes(store, memory=2**36)[0] == engine.WIDEST
+    assert wide_lanes(store, memory=2**36)[0] == widths.WIDEST
     lanes, cells = wide_lanes(store, memory=2**36, cells=1000)
-    assert lanes == engine.LANES["wide"]
+    assert lanes == widths.LANES["wide"]
     assert cells == {1000}
 
 
@@ -493,4 +493,4 @@ def test_lanes_with_large_arrays_are_fewer(store):
         return trained(cfg, key, scale=normal(key, (2**20,)).mean())  # pyright: ignore
 
     assert wide_lanes(store, memory=2**38, how=large)[0] == 4096  # 4 MiB each, of 16 GiB
-    assert wide_lanes(store, memory=2**36, how=large)[0] == engine.LANES["wide"]
+    assert wide_lanes(store, memory=2**36, how=large)[0] == widths.LANES["wide"]

@@ -19,7 +19,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 import provingground as pg
-from provingground import api, extend, lanes
+from provingground import api, extend, lanes, planning
 from provingground.config import mask, size
 from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
@@ -126,7 +126,7 @@ def stopping(cfg, key):
 def test_lanes_that_stop_early_keep_their_weights(store, monkeypatch, mode, narrowest):
     monkeypatch.setattr(lanes, "NARROWEST", narrowest)
     grid = {"rate": [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95], "count": [3, 4]}
-    job = api.job(
+    job = planning.job(
         tiny(how=stopping, grid=grid), "first", store=store, seeds=2, probes={"end": lambda w: w}
     )
     programs = Programs(job.study, None, "", job.identities, mode)

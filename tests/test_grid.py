@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 
 from provingground.config import config, par, pars
 from provingground.errors import InputError
-from provingground.grid import parse_values, plan
+from provingground.grid import plan
 from provingground.keys import normal, stream
+from provingground.parsing import parse_values
 from provingground.study import (
     Experiment,
     Prediction,

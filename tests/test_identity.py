@@ -16,7 +16,7 @@ import pytest
 import xarray as xr
 from jaxtyping import Array, Float
 
-from provingground import api, identity, programs
+from provingground import api, identity, planning, programs
 from provingground.errors import InputError, RunError
 from provingground.grid import plan
 from provingground.keys import normal, stream
@@ -31,8 +31,8 @@ from tiny import Config
 
 IDS = """
 import json, sys
-from provingground import api
-planned = api.job("toy/risk", seeds=2, store=sys.argv[1], settings={"samples": [20, 40]})
+from provingground import planning
+planned = planning.job("toy/risk", seeds=2, store=sys.argv[1], settings={"samples": [20, 40]})
 known = [i.fingerprint for i in planned.identities.values()]
 print(json.dumps([planned.ids.astype(str).tolist(), known]))
 """
@@ -41,7 +41,7 @@ print(json.dumps([planned.ids.astype(str).tolist(), known]))
 def test_equal_settings_have_equal_identities_in_every_process(tmp_path):
     command = [sys.executable, "-c", IDS, str(tmp_path / "there")]
     there = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    job = api.job("toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]})
+    job = planning.job("toy/risk", seeds=2, store=tmp_path / "here", settings={"samples": [20, 40]})
     fingerprints = [i.fingerprint for i in job.identities.values()]
     assert json.loads(there.stdout) == [job.ids.astype(str).tolist(), fingerprints]
     assert job.ids.shape == (6, 2)
@@ -451,10 +451,10 @@ def test_functions_that_a_program_calls_back_count(store, monkeypatch):
 def test_a_new_process_keeps_fingerprints_and_the_next_one_finds_them(tmp_path):
     """What jax itself reads, to find its devices or compiled programs, is no input."""
     run = (
-        "import sys; from provingground import api, identity; hashed = identity._hashed\n"
+        "import sys; from provingground import identity, planning; hashed = identity._hashed\n"
         "identity._hashed = lambda *args: (print('lowered'), hashed(*args))[1]\n"
         "settings = dict(samples=[40], noise=[1.0], steps=11)\n"
-        "api.job('toy/risk', seeds=1, store=sys.argv[1], settings=settings).identities"
+        "planning.job('toy/risk', seeds=1, store=sys.argv[1], settings=settings).identities"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS"):

@@ -13,7 +13,7 @@ import pytest
 from jaxtyping import Array, Float, Int
 
 import provingground as pg
-from provingground import api, plot, stats
+from provingground import planning, plot, registry, stats
 from provingground.claims import Claim
 from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
@@ -171,7 +171,7 @@ def test_a_figure_of_a_dataset_needs_its_study(store):
     with pytest.raises(InputError, match=r"the study 'own' of the Dataset is not listed; say stu"):
         pg.figure(ds)
     with pytest.raises(InputError, match="the Dataset is of the study 'own', not of toy"):
-        pg.figure(ds, study=api.study("toy"))
+        pg.figure(ds, study=registry.study("toy"))
     with pytest.raises(InputError, match="the Dataset is of the study 'own', not of 'own'"):
         pg.figure(ds, study="own")  # pyright: ignore
     with pytest.raises(InputError, match="does not say which study and experiment it is of"):
@@ -186,9 +186,9 @@ def test_a_figure_of_a_dataset_needs_its_study(store):
 
 def test_names_of_experiments_may_follow_their_study():
     def names(*targets, **options):
-        return [f"{s.name}/{e.name}" for s, e in api.chosen(targets, **options)]
+        return [f"{s.name}/{e.name}" for s, e in planning.chosen(targets, **options)]
 
-    benign = api.study("benign_overfitting")
+    benign = registry.study("benign_overfitting")
     assert names(benign, "fig1a") == ["benign_overfitting/fig1a"]
     assert names("benign_overfitting", "fig1a", "fig1b", "toy") == [
         "benign_overfitting/fig1a",
@@ -216,7 +216,7 @@ def test_names_of_experiments_may_follow_their_study():
 )
 def test_a_target_that_does_not_exist_is_told(targets, message):
     if message is None:
-        assert len(api.chosen(targets)) == 1
+        assert len(planning.chosen(targets)) == 1
         return
     with pytest.raises(InputError, match=message):
         pg.check(*targets)

@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 import tiny as small
-from provingground import api, programs
+from provingground import api, planning, programs
 from provingground.keys import normal, seed_key, stream
 from provingground.programs import Programs
 from provingground.replaying import replay
@@ -41,7 +41,7 @@ def compiled(monkeypatch):
 def test_a_cell_alone_is_the_cell_in_lanes(store):
     study = tiny()
     ds = run(study, store)
-    planned = api.job(study, "first", store=store)
+    planned = planning.job(study, "first", store=store)
     for point in list(planned.sweep.points())[::4]:
         alone = programs.single(study, point, seed=2)
         at = ds.sel(rate=point.config.rate, count=point.config.count, seed=2)

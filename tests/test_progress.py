@@ -6,7 +6,7 @@ import types
 import pytest
 
 import tiny as small
-from provingground import api, progress
+from provingground import api, planning, progress
 from provingground.progress import TRAINING, Pace, reporting
 from tiny import tiny
 
@@ -114,7 +114,7 @@ def test_compiling_and_the_place_in_a_check_are_told(store, monkeypatch, clock, 
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1.0)
     monkeypatch.setattr("provingground.programs._COMPILED", {})
     study = tiny(grid={"rate": [0.1], "width": [2, 3, 4]})
-    jobs = [api.job(study, "first", store=store, seeds=seeds) for seeds in (1, 2)]
+    jobs = [planning.job(study, "first", store=store, seeds=seeds) for seeds in (1, 2)]
     list(api.finish_all(jobs))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "(1 of 2) tiny/first  0/3 cells  tracing"

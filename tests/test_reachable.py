@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import provingground as pg
-from provingground import reachable
+from provingground import installed, reachable
 from provingground.reachable import Unknowable, digest
 
 _numbers = iter(range(10**9))
@@ -237,17 +237,17 @@ def test_what_is_put_into_an_installed_package_counts(monkeypatch, patch):
 
 def test_a_version_counts(monkeypatch):
     before = of(HEADER + "def simulate(x): return jnp.sin(x)")
-    version = reachable._version
-    monkeypatch.setattr(reachable, "_version", lambda p: "99" if p == "jax" else version(p))
+    version = installed.version_of
+    monkeypatch.setattr(reachable, "version_of", lambda p: "99" if p == "jax" else version(p))
     assert of(HEADER + "def simulate(x): return jnp.sin(x)") != before
 
 
 def test_what_is_installed():
-    assert reachable._version("jax") == jax.__version__
-    assert reachable._version("sklearn")  # a distribution of another name
-    assert reachable._version("math") == reachable.PYTHON
-    assert reachable._version("test_reachable") is None
-    assert reachable._version("no_such_package") is None
+    assert installed.version_of("jax") == jax.__version__
+    assert installed.version_of("sklearn")  # a distribution of another name
+    assert installed.version_of("math") == installed.PYTHON
+    assert installed.version_of("test_reachable") is None
+    assert installed.version_of("no_such_package") is None
 
 
 def test_an_editable_package_is_read_not_named(tmp_path):
@@ -260,9 +260,9 @@ def test_an_editable_package_is_read_not_named(tmp_path):
     (project / "editable_one.pth").write_text(str(library))
     code = (
         "import site, sys; site.addsitedir(sys.argv[1]); import editable_one\n"
-        "from provingground.reachable import digest, _version\n"
+        "from provingground.reachable import digest\nfrom provingground.installed import version_of\n"
         "def simulate(x): return editable_one.f(x)\n"
-        "print(_version('editable_one'), digest(simulate))"
+        "print(version_of('editable_one'), digest(simulate))"
     )
     found = []
     for factor in (1, 2, 1):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import Array, Float
 
-from provingground import api, refine, stats
+from provingground import api, planning, refine, stats
 from provingground.claims import Claim
 from provingground.config import config, par, probe
 from provingground.engine import Job
@@ -231,7 +231,7 @@ def test_what_is_missing_is_counted_apart_from_what_is_skipped(store):
 
 def _traced_nothing(store):
     """A store that knows the programs of the study, and none of its cells."""
-    assert api.job(make(), "traced", store=store).identities
+    assert planning.job(make(), "traced", store=store).identities
     return store
 
 

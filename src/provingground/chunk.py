@@ -1,7 +1,11 @@
 """One file of a store: some cells with their probes, and a record of how they came about."""
 
+import contextlib
+import hashlib
 import json
 import math
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from provingground import netcdf
+from provingground import files, netcdf
 from provingground.terminal import plain
 
+NAME = re.compile(r"[0-9a-f]{64}\.nc")
 LARGEST_FILE = 2**29
 LARGEST_RECORD = 2**20
 HEX = b"0123456789abcdef"
@@ -176,3 +181,18 @@ def compare(first: Chunk, second: Chunk) -> Copies:
 def _largest(gap: np.ndarray) -> float:
     """The largest of some differences; where one is not a number, none is larger."""
     return float(np.nan_to_num(gap, nan=np.inf, posinf=np.inf).max(initial=0.0))
+
+
+def named_well(folder: Path, name: str) -> bytes:
+    """The content of a chunk. A ValueError where it does not fit its name."""
+    content = files.read(f"{folder}/{name}", LARGEST_FILE)
+    if f"{hashlib.sha256(content).hexdigest()}.nc" != name:
+        raise ValueError("the content does not match the checksum in the name")
+    return content
+
+
+def holds_chunks(folder: Path) -> bool:
+    """Whether files of a folder have names of chunks."""
+    with contextlib.suppress(OSError):
+        return any(map(NAME.fullmatch, os.listdir(folder)))
+    return False

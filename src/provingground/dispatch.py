@@ -22,10 +22,11 @@ import numpy as np
 from provingground import cluster
 from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
-from provingground.engine import Block, Finished, Job, Timing, tune
+from provingground.engine import Block, Finished, Job, Timing
 from provingground.errors import InputError, RunError, Terminated, heed
 from provingground.locks import receipt
 from provingground.progress import TRAINING, Tell
+from provingground.widths import tune
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
 CHUNK_BYTES = 2**25

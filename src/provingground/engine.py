@@ -33,18 +33,9 @@ from provingground.programs import Lanes, Programs, data_of, probe_dims
 from provingground.store import Store
 from provingground.study import Study
 from provingground.train import LaneMode
+from provingground.widths import chosen_lanes
 
-# Lanes per call (and device) by rule. On a CPU a lane is a training of its own (see
-# `lanes.by_lane`), and more lanes only share more of the drawing; on a GPU they fill the device.
-LANES: dict[LaneMode, int] = {"serial": 32, "wide": 1024}
-# On a GPU small trainings wait for kernels to start, so large sweeps of them are as wide as this,
-# if the largest arrays of so many lanes take no more than a share of the memory. Measured on an
-# H200 with 16 times the trainings of the benchmarks: W4 1.2, W5 3.3 times faster than 1024 lanes.
-WIDEST = 8192
-SHARE_OF_ONE_ARRAY = 1 / 16
 PARTS = 8  # into which serial work is cut, if there are so many seeds, for several workers to share
-TUNE_WORTH = 30  # tune the width where the forecast is this many times the cost of tuning
-TUNE_SECONDS = 10.0
 
 
 class Block(NamedTuple):
@@ -205,9 +196,9 @@ class Job:
     @property
     def blocks(self) -> list[Block]:
         """The whole sweep cut into blocks, whatever is stored."""
-        return _ordered(self.groups, [self._whole(g) for g in range(len(self.groups))])
+        return _ordered(self.groups, [self.whole(g) for g in range(len(self.groups))])
 
-    def _whole(self, number: int) -> list[Block]:
+    def whole(self, number: int) -> list[Block]:
         rows = np.flatnonzero(self.distinct[self.groups[number].points])
         return self._cut(number, rows, np.arange(len(self.sweep.seeds)))
 
@@ -249,7 +240,7 @@ class Job:
         cut = []
         for number, group in enumerate(self.groups):
             there = stored[group.points]
-            blocks = self._whole(number)
+            blocks = self.whole(number)
             shares = [there[np.ix_(b.rows, b.seeds)].mean() for b in blocks]
             if all(share in (0, 1) for share in shares):
                 cut.append([b for b, share in zip(blocks, shares, strict=True) if not share])
@@ -370,7 +361,7 @@ class Job:
 
     def _measured(self, number: int) -> Timing:
         """What a program of a group costs, by one call."""
-        block, program = self._whole(number)[0], self.groups[number].program
+        block, program = self.whole(number)[0], self.groups[number].program
         *_, seconds = self.timed(block)
         timing = Timing(seconds / block.cells, *self.programs.cost(program))
         self.remember(program, timing)
@@ -417,66 +408,6 @@ def together(forecasts: Sequence[Forecast]) -> Forecast:
         compiling=sum(f.compiling for f in forecasts),
         unseen=sum(f.unseen for f in forecasts),
     )
-
-
-# ------------------------------------------------------------------------------- lanes
-
-
-def chosen_lanes(job: Job, program: Program) -> int:
-    """The width measured for this program and device, else the backend's rule."""
-    if job.study.simulators[program.simulator].host:
-        return 1
-    return measured_lanes(job, program) or lanes_by_rule(job, program) * job.where.devices
-
-
-def lanes_by_rule(job: Job, program: Program) -> int:
-    """The lanes of a call for each device, where none were measured."""
-    least = LANES[job.mode]
-    group = next(g for g in job.groups if g.program == program)
-    cells = len(group.points) * len(job.sweep.seeds)
-    if job.mode == "serial" or cells <= least * job.where.devices:
-        return least
-    fit = int(SHARE_OF_ONE_ARRAY * job.where.memory) // max(1, job.array_bytes(group))
-    return min(max(least, 1 << max(0, fit.bit_length() - 1)), WIDEST)
-
-
-def measured_lanes(job: Job, program: Program) -> int | None:
-    """The width that was measured for a program on this device."""
-    text = job.store.note("lanes", job.on_device(program)) or ""
-    rule = LANES[job.mode] * job.where.devices
-    return int(text) if text in {str(lanes) for lanes in _widths(rule)} else None
-
-
-def _widths(rule: int) -> tuple[int, ...]:
-    """The widths among which is measured."""
-    return rule // 4, rule, rule * 4
-
-
-def tune(job: Job, todo: Sequence[Block]) -> bool:
-    """Measures the best width of programs whose forecast work is many times the cost of that.
-
-    Whether there was one, so that the sweep is to be cut anew.
-    """
-    tuned, worth = False, TUNE_WORTH * TUNE_SECONDS
-    for number in {b.group for b in todo}:
-        program = job.groups[number].program
-        each = job.timing(program)
-        cells = sum(b.cells for b in todo if b.group == number)
-        if measured_lanes(job, program) or not each or each.seconds * cells < worth:
-            continue
-        if job.study.simulators[program.simulator].host:
-            continue
-        rule = LANES[job.mode] * job.where.devices
-        cost = {}
-        for lanes in _widths(rule):
-            tried = Job(job.sweep, job.store, lanes, only=job.only, machine=job.machine)
-            tried.groups = job.groups
-            block = tried._whole(number)[0]
-            cost[lanes] = job.timed(block)[2] / block.cells
-        best = min(cost, key=lambda lanes: cost[lanes])
-        job.store.set_note("lanes", job.on_device(program), str(best))
-        tuned = True
-    return tuned
 
 
 def _ordered(groups: Sequence[Group], cut: list[list[Block]]) -> list[Block]:

@@ -5,7 +5,6 @@ A cell is (simulator, precision, Config, seed, data); see `identity` for what ma
 
 import itertools
 import math
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -232,7 +231,7 @@ def plan(
         len(s.settings if isinstance(s, (Cases, Points)) else s)
         for s in map(_sized, settings.values())
     ]
-    _check_total(math.prod(lengths) * len(chosen), yes)
+    check_total(math.prod(lengths) * len(chosen), yes)
 
     axes, fixed = [], {}
     for name, given in settings.items():
@@ -285,21 +284,21 @@ def seeds_of(given: Any) -> Sequence[int]:
     if _is_whole(given):
         if given < 1:
             raise InputError(f"seeds = {given} is not allowed: at least one seed is needed")
-        _check_total(int(given), yes=True)
+        check_total(int(given), yes=True)
         return range(int(given))
     if not isinstance(given, (list, tuple, range)):
-        raise _wrong_seeds(given)
+        raise wrong_seeds(given)
     if not given:
         raise InputError(f"seeds = {given} is not allowed: at least one seed is needed")
     ends = (given[0], given[-1]) if isinstance(given, range) else given
     if not all(_is_whole(s) and 0 <= s < 2**31 for s in ends):
-        raise _wrong_seeds(given)
+        raise wrong_seeds(given)
     if not isinstance(given, range) and len(set(given)) < len(given):
-        raise _wrong_seeds(given)
+        raise wrong_seeds(given)
     return given if isinstance(given, range) else [int(s) for s in given]
 
 
-def _wrong_seeds(given: Any) -> InputError:
+def wrong_seeds(given: Any) -> InputError:
     return InputError(
         f"seeds = {shortened(given)} is not allowed: their number, or a list of different whole "
         "numbers from 0 to 2^31"
@@ -410,103 +409,9 @@ def _numeric_axis(p: Par, given: Any) -> Axis:
     return Axis(p.name, values, [{p.name: v} for v in values])
 
 
-def _check_total(total: int, yes: bool) -> None:
+def check_total(total: int, yes: bool) -> None:
     if total > REFUSE_ABOVE:
         many = f"{min(total, 10**100):.3g}"
         raise InputError(f"{many} cells are more than the {REFUSE_ABOVE:.0e} allowed")
     if total > ASK_ABOVE and not yes:
         raise InputError(f"{total:.3g} cells: say yes (--yes, or yes=True) to run that many")
-
-
-# ------------------------------------------------------------------------------- parsing
-
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-def parse_settings(
-    texts: Sequence[str],
-    settings: Mapping[str, Any],
-    table: Mapping[str, Par],
-    *,
-    yes: bool = False,
-) -> dict[str, Any]:
-    """Reads `name=values`; see `parse_values`. Labels of cases are taken as they are."""
-    found: dict[str, Any] = {}
-    cases = [n for n, given in settings.items() if isinstance(given, Cases)]
-    for text in texts:
-        name, equals, values = text.partition("=")
-        name = name.strip()
-        if not equals:
-            raise InputError(f"--set {shortened(text)} is not understood: write NAME=VALUES")
-        if name not in table and name not in cases:
-            raise unknown("parameter", name, (*table, *cases))
-        if name in found:
-            raise InputError(f"{name} is set twice; for several values write {name}=v1,v2,...")
-        found[name] = values.split(",") if name in cases else parse_values(table[name], values, yes)
-    return found
-
-
-def parse_seeds(text: str | None, declared: int) -> int | range | None:
-    """Reads a number of seeds, or which: `FIRST:END`, or `FIRST:` for as many as declared.
-
-    >>> parse_seeds("8", 4), parse_seeds("100:108", 4), parse_seeds("100:", 4)
-    (8, range(100, 108), range(100, 104))
-    """
-    if text is None:
-        return None
-    first, colon, end = (part.strip() for part in text.partition(":"))
-    if not _WHOLE.fullmatch(first) or (end and not _WHOLE.fullmatch(end)):
-        raise _wrong_seeds(text)
-    if not colon:
-        return int(first)
-    return range(int(first), int(end) if end else int(first) + declared)
-
-
-def parse_values(p: Par, text: str, yes: bool = False) -> Any:
-    """Reads `v`, `v1,v2,...`, `lo:hi:n` (even spacing) or `lo:hi:nlog` (even in the logarithm)."""
-    if ":" not in text:
-        parts = [part.strip() for part in text.split(",")]
-        if not any(parts):
-            raise InputError(f"{p.name} has an empty list of values; it takes {p.allowed}")
-        _check_total(len(parts), yes)
-        values = [_parse_one(p, part) for part in (parts if parts[-1] else parts[:-1])]
-        return values if len(parts) > 1 else values[0]
-    try:
-        low, high, count = (part.strip() for part in text.split(":"))
-        log = count.endswith("log")
-        n = _number(int, count.removesuffix("log"))
-        ends = _number(float, low), _number(float, high)
-        if not all(isinstance(x, (int, float)) for x in (n, *ends)):
-            raise ValueError
-    except ValueError:
-        raise InputError(
-            f"{p.name}={shortened(text)[1:-1]} is not understood: write v, v1,v2,..., lo:hi:n or "
-            f"lo:hi:nlog, where {p.name} takes {p.allowed}"
-        ) from None
-    _check_total(n, yes)
-    for end in ends:
-        p.check(end if p.type is float or not math.isfinite(end) else round(end))
-    if n < 1 or (log and min(ends) <= 0):
-        raise InputError(f"{p.name}={text} needs n >= 1, and positive ends for log spacing")
-    with np.errstate(over="ignore", invalid="ignore"):
-        spaced = np.geomspace(*ends, n) if log else np.linspace(*ends, n)
-    return list(
-        dict.fromkeys(p.check(round(v) if p.type is int else float(v)) for v in spaced.tolist())
-    )
-
-
-def _parse_one(p: Par, text: str) -> Any:
-    if p.type is bool:
-        truth = {"true": True, "false": False, "1": True, "0": False}
-        return p.check(truth.get(text.lower(), text))
-    return p.check(text if p.type is str else _number(p.type, text))
-
-
-def _number(kind: type, text: str) -> Any:
-    """A number as people write it; the text itself where it is none.
-
-    Python would also read underscores, digits of any alphabet, and names.
-    """
-    pattern = _WHOLE if kind is int else _NUMBER
-    return kind(text) if len(text) <= 400 and pattern.fullmatch(text) else text

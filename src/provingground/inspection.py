@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from provingground import files, locks
-from provingground.chunk import unpacked
+from provingground import chunk, files, locks, notes
+from provingground.chunk import named_well, unpacked
 from provingground.errors import InputError, StoreError
-from provingground.store import CHUNK, FOLDERS, MARKER, NOTE, OLD_FOLDERS, Store, named_well
+from provingground.store import FOLDERS, MARKER, OLD_FOLDERS, Store
 
 STUDY = re.compile(r"[a-z0-9_]+")
 OLD_NOTES = {
@@ -53,12 +53,12 @@ def foreign(store: Store) -> Iterator[Found]:
         elif name not in here and not _ours(path, re.compile(re.escape(MARKER))):
             yield Found(path, "not of this store")
     for study in here:
-        yield from _others(store, store.path / study, CHUNK)
+        yield from _others(store, store.path / study, chunk.NAME)
     yield from _others(store, store.path / "locks", locks.NAME)
     for kind in sorted(store.names(store.path / "notes")):
         folder = store.path / "notes" / kind
-        if NOTE.fullmatch(kind) and files.is_folder(folder):
-            yield from _others(store, folder, NOTE)
+        if notes.NAME.fullmatch(kind) and files.is_folder(folder):
+            yield from _others(store, folder, notes.NAME)
         else:
             yield Found(folder, "not of this store")
 
@@ -68,7 +68,7 @@ def damaged_notes(store: Store) -> Iterator[Found]:
     for kind in sorted(store.names(store.path / "notes")):
         folder = store.path / "notes" / kind
         for name in sorted(store.names(folder) if files.is_folder(folder) else []):
-            if NOTE.fullmatch(name) and files.is_plain(folder / name):
+            if notes.NAME.fullmatch(name) and files.is_plain(folder / name):
                 try:
                     store.read_note(kind, name)
                 except ValueError as error:
@@ -153,7 +153,7 @@ def _check(path: Path, kind: str) -> None:
     """A ValueError where a file is not one of its folder."""
     name = path.name
     if path.parent.parent.name == "notes":
-        if not NOTE.fullmatch(name) or not files.is_plain(path):
+        if not notes.NAME.fullmatch(name) or not files.is_plain(path):
             raise ValueError("not a note")
     elif kind in OLD_NOTES:
         text = files.read(path, locks.LARGEST).decode()
@@ -170,7 +170,7 @@ def _check(path: Path, kind: str) -> None:
     elif kind == "quarantine":
         if not files.is_plain(path):
             raise ValueError("not a plain file")
-    elif not CHUNK.fullmatch(name):
+    elif not chunk.NAME.fullmatch(name):
         raise ValueError("not a chunk")
     else:
         unpacked(named_well(path.parent, name))

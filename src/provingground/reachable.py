@@ -11,32 +11,29 @@ keeps results in a cache, looks names up by text), the walk says so: `Unknowable
 """
 
 import builtins
-import contextlib
 import contextvars
 import dataclasses
-import dis
 import enum
 import functools
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import itertools
 import re
 import sys
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-PYTHON = ".".join(map(str, sys.version_info[:2]))
+from provingground.installed import PYTHON, top_of, version_of
+from provingground.naming import Chain, Import, names_of
+
 # What these do does not follow from the code that calls them.
 IMPURE_MODULES = {
     "os", "posix", "nt", "time", "datetime", "random", "_random", "secrets", "uuid", "pathlib",
@@ -75,44 +72,7 @@ def digest(*roots: Any, pure: bool = True) -> str:
     return hashlib.sha256("\n".join(walk.found).encode()).hexdigest()
 
 
-# ------------------------------------------------------------------------- what is installed
-
-
-@cache
-def _version(package: str) -> str | None:
-    """The version of an installed package; None if it is not installed, or editable.
-
-    Installed means that it lies where its distribution's list of files lies. That of an editable
-    one lies elsewhere.
-    """
-    if package in sys.stdlib_module_names:
-        return PYTHON
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        return None
-    places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
-    folders = {Path(p).resolve().parent for p in places if p}
-    if not any(any(folder.glob("*.dist-info")) for folder in folders):
-        return None
-    for name in itertools.chain([package], _distributions(package)):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            about = importlib.metadata.distribution(name)
-            if Path(str(about.locate_file(""))).resolve() in folders and about.read_text("RECORD"):
-                return about.version
-    return None
-
-
-def _distributions(package: str) -> Iterator[str]:
-    """The distributions of a package that has not their name, which takes a while to find out."""
-    yield from _all_distributions().get(package, ())
-
-
-_all_distributions = cache(importlib.metadata.packages_distributions)
-
-
-def _top(module: object) -> str:
-    return str(module).partition(".")[0]
+# ------------------------------------------------------------------------- pieces of code
 
 
 def _home(function: types.FunctionType) -> str:
@@ -152,78 +112,6 @@ def _content(cell: types.CellType) -> list[Any]:
         return []
 
 
-# ------------------------------------------------------------------ what a piece of code names
-
-Chain = tuple[str, ...]  # a name, and the attributes that are taken of it at once
-
-
-class Import(NamedTuple):
-    """A module (and a name of it) that code imports when it runs."""
-
-    level: int
-    module: str
-    some: bool  # names of it, not the module itself
-    name: str = ""
-
-
-class Names(NamedTuple):
-    """What code looks up, that of functions inside of it included."""
-
-    of_globals: frozenset[Chain]
-    of_variables: frozenset[Chain]  # of the functions around it, and those that hold imports
-    imports: Mapping[str, Import]  # by variable
-    writes: bool  # to global variables
-
-
-LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "STORE_FAST_LOAD")
-BETWEEN = ("CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "RESUME", "PUSH_NULL", "SWAP")
-
-
-@lru_cache(maxsize=20_000)
-def _names(code: types.CodeType) -> Names:
-    inside = [_names(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    of_globals = {chain for names in inside for chain in names.of_globals}
-    of_variables = {chain for names in inside for chain in names.of_variables}
-    imports = {k: v for names in inside for k, v in names.imports.items()}
-    writes = any(names.writes for names in inside)
-    chain: list[str] = []
-    into = of_globals
-    constants: list[Any] = [0, None]
-    module = held = None  # what is being imported, and what of it is about to be named
-    for step in dis.get_instructions(code):
-        kind, value = step.opname, step.argval
-        if kind in BETWEEN:
-            continue
-        if kind in ("LOAD_ATTR", "LOAD_METHOD") and chain:
-            chain.append(value)
-            continue
-        if chain:
-            into.add(tuple(chain))
-            chain = []
-        if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
-            chain, into = [value], of_globals
-        elif kind.startswith(LOADS):
-            *before, last = value if isinstance(value, tuple) else (value,)
-            of_variables |= {(name,) for name in before}
-            chain, into = [last], of_variables
-        elif kind in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            constants = [constants[1], value]
-        elif kind == "IMPORT_NAME":
-            level, names = constants
-            module = Import(level or 0, value, bool(names))
-            held = module if names or level else module._replace(module=value.partition(".")[0])
-        elif kind == "IMPORT_FROM" and module is not None:  # also of `import a.b as c`
-            held = module._replace(name=value) if module.some else module
-        elif kind.startswith("STORE_") and held is not None:
-            imports[value] = held
-            held = None
-        writes |= kind in ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_STAR")
-    if chain:
-        into.add(tuple(chain))
-    kept = {c for c in of_variables if c[0] in imports or c[0] in code.co_freevars}
-    return Names(frozenset(of_globals), frozenset(kept), imports, writes)
-
-
 # ------------------------------------------------------------------------------- the walk
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
@@ -248,7 +136,7 @@ class _Walk:
     """Goes through all that can be reached, and writes down what it finds."""
 
     def __init__(self, near: Iterable[str], pure: bool) -> None:
-        self.near = {_top(name) for name in near}  # packages that are read even if installed
+        self.near = {top_of(name) for name in near}  # packages that are read even if installed
         self.pure = pure
         self.found: list[str] = []
         self.seen: dict[int, tuple[int, Any]] = {}  # the things stay alive, and so their numbers
@@ -354,8 +242,8 @@ class _Walk:
             module = "numpy"
         if not (isinstance(module, str) and isinstance(name, str)):
             return ""
-        package = _top(module)
-        if package in self.near or (version := _version(package)) is None:
+        package = top_of(module)
+        if package in self.near or (version := version_of(package)) is None:
             return ""
         if thing is not _offered(module, name):
             name = name.rpartition(".")[2]  # jax.Array has a name with dots
@@ -368,12 +256,12 @@ class _Walk:
 
     def _holds_other_code(self, thing: Any) -> bool:
         """Whether a function, or a method of a class, is not of an installed package."""
-        homes = {_top(home) for f in _functions(thing) if (home := _home(f))}
-        return any(home in self.near or not _version(home) for home in homes)
+        homes = {top_of(home) for f in _functions(thing) if (home := _home(f))}
+        return any(home in self.near or not version_of(home) for home in homes)
 
     def _module(self, module: types.ModuleType) -> None:
         """A module that is used as a whole: of an installed one, what was put into it counts."""
-        version = _version(package := _top(module.__name__))
+        version = version_of(package := top_of(module.__name__))
         if package in self.near or version is None or package in IMPURE_MODULES:
             raise Unknowable(f"the module {module.__name__} is used as a whole")
         self.found.append(f"module {module.__name__} {version}")
@@ -385,17 +273,17 @@ class _Walk:
 
     def _check_pure(self, name: str) -> None:
         random = name.startswith("numpy.random.") and name.split(".")[-1] not in SEEDED
-        if self.pure and (_top(name) in IMPURE_MODULES or name in IMPURE or random):
+        if self.pure and (top_of(name) in IMPURE_MODULES or name in IMPURE or random):
             raise Unknowable(f"it uses {name}")
 
     # ------------------------------------------------------------------------- by code
 
     def _function(self, function: types.FunctionType) -> None:
         home = _home(function)
-        if _top(home) in CHECKERS and (checked := function.__dict__.get("__wrapped__")):
+        if top_of(home) in CHECKERS and (checked := function.__dict__.get("__wrapped__")):
             self.visit(checked)
             return
-        far = bool(home) and _top(home) not in self.near and _version(_top(home))
+        far = bool(home) and top_of(home) not in self.near and version_of(top_of(home))
         if far:  # made by an installed package around something else, such as a vmap
             self.found.append(f"{home} {function.__code__.co_qualname} {far}")
         self.visit(function.__defaults__)
@@ -428,7 +316,7 @@ class _Walk:
 
     def _names(self, function: types.FunctionType, cells: Mapping[str, types.CellType]) -> None:
         """What the names in a function's code stand for just now."""
-        names = _names(function.__code__)
+        names = names_of(function.__code__)
         if names.writes:
             raise Unknowable(f"{_called(function)} changes global variables")
         scope = function.__globals__
@@ -478,7 +366,7 @@ class _Walk:
         """Something of any other kind: its class, and what it holds."""
         kind = type(thing)
         self._check_pure(name := f"{kind.__module__}.{kind.__qualname__}")
-        if _top(name) in IMPURE_MODULES:  # such as the environment: not what it holds just now
+        if top_of(name) in IMPURE_MODULES:  # such as the environment: not what it holds just now
             self.found.append(name)
             return
         held = {k: v for k, v in getattr(thing, "__dict__", {}).items() if k not in ASIDE}

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from provingground import api, extend, grid, reprs
+from provingground import api, extend, grid, planning, reprs
 from provingground.errors import InputError, shortened, told_shortly, unknown
 from provingground.identity import program_hash, running
 from provingground.keys import seed_key
@@ -59,7 +59,7 @@ def replay(
     """
     owner, which = api.origin(ds, study)
     axes = json.loads(ds.attrs["grid"])
-    cell = api.together(settings, where)
+    cell = planning.together(settings, where)
     for name in cell:
         if name not in axes:
             raise unknown("axis", name, axes)

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from provingground import api, grid, outputs
+from provingground import grid, outputs, parsing, planning
 from provingground.atlas.records import record_text
 from provingground.config import traced
 from provingground.errors import InputError
@@ -115,9 +115,9 @@ def staleness(record: Mapping[str, Any]) -> Staleness:
 def planned(at: str, scale: Scale, about: Mapping[str, Any]) -> Sweep:
     """What a record says was run, as it is declared today: with the record's seeds, if they follow
     each other (records of version 0.1.0 do not say them, and have those declared)."""
-    owner, which = api.resolve(at)
+    owner, which = planning.resolve(at)
     told = str(about.get("seeds", ""))
-    seeds = grid.parse_seeds(told, 0) if ":" in told else None
+    seeds = parsing.parse_seeds(told, 0) if ":" in told else None
     return grid.plan(owner, which, scale, seeds=seeds, yes=True)
 
 
@@ -127,12 +127,12 @@ def same_programs(at: str, scale: Scale, about: Mapping[str, Any]) -> bool | Non
     None where that cannot be told: the record was made with another version of jax or NumPy, or
     a simulator runs on the host, where its fingerprint is of one version of Python.
     """
-    simulators = api.resolve(at)[0].simulators
+    simulators = planning.resolve(at)[0].simulators
     host = any(simulators[name].host for name in about["simulator"].split(", "))
     if host or (about["jax"], about["numpy"]) != (jax.__version__, np.__version__):
         return None
     with tempfile.TemporaryDirectory() as folder:
-        job = api.job(at, scale=scale, store=folder, yes=True)
+        job = planning.job(at, scale=scale, store=folder, yes=True)
         now = {found.fingerprint for found in job.identities.values()}
     told = set(about["fingerprint"].split(", "))
     return told <= now if job.sweep.trainings.refine else told == now  # or not all of it is run

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,14 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from provingground import files
+from provingground import files, notes
 from provingground.chunk import (
-    LARGEST_FILE,
+    NAME,
     Chunk,
     Copies,
     Ids,
     Sound,
     compare,
+    holds_chunks,
+    named_well,
     packed,
     strict_json,
     unpacked,
@@ -44,11 +45,7 @@ MARKER = "proving-store.json"
 FORMAT = 1
 OLD_FOLDERS = ("claims", "compiled", "fingerprints", "lanes", "timings")  # of version 0.1.0
 FOLDERS = ("locks", "notes", "quarantine")
-LARGEST_NOTE = 2**16
 KEPT_BYTES = 2**26  # of files that were read for their cells, and will be for their probes
-
-CHUNK = re.compile(r"[0-9a-f]{64}\.nc")
-NOTE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def default_path() -> Path:
@@ -133,7 +130,7 @@ class Store:
         A store of a newer version is refused.
         """
         try:
-            found = strict_json(files.read(self.path / MARKER, LARGEST_NOTE)).get("format")
+            found = strict_json(files.read(self.path / MARKER, notes.LARGEST)).get("format")
         except (FileNotFoundError, ValueError):
             return None
         except OSError as error:
@@ -254,7 +251,7 @@ class Store:
         """All sound chunks of a study, read anew, in a stable order."""
         folder = self._of_study(study)
         for name in sorted(self.names(folder) if self.exists() else []):
-            if CHUNK.fullmatch(name) and (found := self._load(folder, name)):
+            if NAME.fullmatch(name) and (found := self._load(folder, name)):
                 yield found.chunk(folder / name)
 
     def index(self, study: str) -> Index:
@@ -270,7 +267,7 @@ class Store:
             known = self._known.get(study)
             if known is None or not known.seen <= there:  # files went away
                 known = self._known[study] = _Known(Index(), set(), {})
-            new = [name for name in there - known.seen if CHUNK.fullmatch(name)]
+            new = [name for name in there - known.seen if NAME.fullmatch(name)]
             kept = [found for other in self._known.values() for found in other.kept.values()]
             room = KEPT_BYTES - sum(len(found.file.content) for found in kept) if new else 0
             added = {}
@@ -431,53 +428,23 @@ class Store:
 
     def read_note(self, kind: str, name: str) -> str:
         """A note. A ValueError where it is not what was noted here."""
-        path = self._note(kind, name)
+        path = self.path / "notes" / notes.place(kind, name)
         if not all(map(files.is_folder, path.parents[:2])):
             raise FileNotFoundError(path)
-        content = files.read(path, LARGEST_NOTE)
-        checksum, _, text = content.partition(b"\n")
-        if checksum.decode("ascii", "replace") != _note_checksum(kind, name, text):
-            raise ValueError("its content does not match its checksum")
-        return text.decode()
+        return notes.unpacked(kind, name, files.read(path, notes.LARGEST))
 
     def set_note(self, kind: str, name: str, text: str, *, sync: bool = False) -> None:
         """Keeps a small text. Where something else than a file has its place, nothing is kept.
 
         Without `sync` a power cut may damage it, and then there is none.
         """
-        path, content = self._note(kind, name), text.encode()
-        whole = f"{_note_checksum(kind, name, content)}\n".encode() + content
-        if len(whole) > LARGEST_NOTE:
-            raise ValueError(f"a note of {len(whole)} bytes: at most {LARGEST_NOTE} are read")
+        path = self.path / "notes" / notes.place(kind, name)
+        content = notes.packed(kind, name, text)
         if not os.path.lexists(path) or files.is_plain(path):
-            self._write(path, whole, sync)
-
-    def _note(self, kind: str, name: str) -> Path:
-        if not NOTE.fullmatch(kind) or not NOTE.fullmatch(name):
-            raise ValueError(f"{kind}/{name} is no name of a note")
-        return self.path / "notes" / kind / name
-
-
-def named_well(folder: Path, name: str) -> bytes:
-    """The content of a chunk. A ValueError where it does not fit its name."""
-    content = files.read(f"{folder}/{name}", LARGEST_FILE)
-    if f"{hashlib.sha256(content).hexdigest()}.nc" != name:
-        raise ValueError("the content does not match the checksum in the name")
-    return content
-
-
-def _note_checksum(kind: str, name: str, text: bytes) -> str:
-    """Of a note in its place: it says nothing in another's."""
-    return hashlib.sha256(f"{kind}/{name}\n".encode() + text).hexdigest()
+            self._write(path, content, sync)
 
 
 def _looks_old(path: Path, names: Iterable[str]) -> bool:
     """Whether a folder without marker may be a store of version 0.1.0."""
-    for name in names:
-        if files.is_folder(path / name):
-            if name in OLD_FOLDERS:
-                return True
-            with contextlib.suppress(OSError):
-                if any(map(CHUNK.fullmatch, os.listdir(path / name))):
-                    return True
-    return False
+    folders = (path / name for name in names if files.is_folder(path / name))
+    return any(folder.name in OLD_FOLDERS or holds_chunks(folder) for folder in folders)

@@ -28,16 +28,16 @@ def verify(
 
     Exit code 3 when anything is wrong.
     """
-    from provingground import api, inspection, upkeep
+    from provingground import inspection, planning, registry, upkeep
 
-    owners = {name: api.study(name) for name in studies or ()}
-    kept = api.store_at(store)
+    owners = {name: registry.study(name) for name in studies or ()}
+    kept = planning.store_at(store)
     if not kept.exists():
         raise InputError(f"there is no store at {kept.path}")
     problems = [*map(str, inspection.foreign(kept)), *map(str, inspection.damaged_notes(kept))]
     for name in studies or inspection.studies(kept):
         try:
-            owner = owners.get(name) or api.study(name)
+            owner = owners.get(name) or registry.study(name)
         except InputError:
             chunks = [len(chunk.cells) for chunk in kept.chunks(name)]
             kept.set_aside()
@@ -62,10 +62,10 @@ def verify(
 @app.command(short_help="Make a store of version 0.1.0 one of this version.")
 def upgrade(store: StoreOption = None) -> None:
     """Make a store of version 0.1.0, every file of which is sound, one of this version."""
-    from provingground import api, inspection
+    from provingground import inspection, planning
     from provingground.store import OLD_FOLDERS
 
-    kept = api.store_at(store)
+    kept = planning.store_at(store)
     found = inspection.upgrade(kept)
     for one in found:
         say(f"proving: {one}")

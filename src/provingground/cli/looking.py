@@ -46,17 +46,18 @@ def show(
 
 
 def _show_study(name: str) -> None:
-    from provingground import api
+    from provingground import grid, registry
+    from provingground.study import SCALES
 
-    study = api.study(name)
+    study = registry.study(name)
     show_words(f"{study.name}: {study.title}\n{study.cite}\n")
     rows = []
     for e in study.experiments:
         cells = [
             "-"
             if s == "quick" and e.trainings.paper_only
-            else str(api.grid.plan(study, e, s, yes=True).cells)
-            for s in api.SCALES
+            else str(grid.plan(study, e, s, yes=True).cells)
+            for s in SCALES
         ]
         rows.append((e.name, *cells, str(len(e.claims)), e.says))
     show_words("Experiments, with their cells at the scales quick and paper")
@@ -157,11 +158,11 @@ def conditions(
     ] = None,
 ) -> None:
     """Each condition of the theorem at a setting: both sides, margin, satisfied or not."""
-    from provingground import api
+    from provingground import api, registry
     from provingground.config import pars
-    from provingground.grid import parse_settings
+    from provingground.parsing import parse_settings
 
-    owner = api.study(study)
+    owner = registry.study(study)
     config = owner.simulator()[1].config
     settings = parse_settings(set_ or [], {}, pars(config))
     prediction = api.theory(owner, settings=settings)

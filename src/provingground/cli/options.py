@@ -87,19 +87,19 @@ def job_of(
     draw: int = 0,
 ) -> "Job":
     """The sweep of an experiment with what `--set` says."""
-    from provingground import api, grid
+    from provingground import grid, parsing, planning
 
     declared = grid.declared(owner, experiment, scale)  # pyright: ignore[reportArgumentType]
-    return api.job(
+    return planning.job(
         owner,
         experiment.name,
         scale=scale,  # pyright: ignore[reportArgumentType]
-        seeds=grid.parse_seeds(seeds, experiment.trainings.seeds_at(scale)),  # pyright: ignore
+        seeds=parsing.parse_seeds(seeds, experiment.trainings.seeds_at(scale)),  # pyright: ignore
         lanes=lanes,
         store=store,
         yes=yes,
         trace=trace,
-        settings=grid.parse_settings(set_ or [], *declared, yes=yes),
+        settings=parsing.parse_settings(set_ or [], *declared, yes=yes),
         design=design,
         off_slice=off_slice,
         draw=draw,

@@ -58,11 +58,11 @@ def run(
     yes: YesOption = False,
 ) -> None:
     """Run what is missing of an experiment."""
-    from provingground import api
+    from provingground import api, planning
 
     outputs.check(out, (".nc",))
     must_go_together(workers, scheduler, dashboard)
-    owner, which = api.resolve(target)
+    owner, which = planning.resolve(target)
     job = job_of(owner, which, scale, set_, seeds, lanes, store, yes, design=design, draw=draw)
     say(cost(job.forecast(), job.sweep.trainings.refine is not None))
     start = time.perf_counter()
@@ -117,7 +117,7 @@ def check(
     Exit code 0 when nothing surprises, 1 on a surprise, an undecided headline claim, or a claim
     that cannot be measured at its own settings.
     """
-    from provingground import api, exports, grid
+    from provingground import api, exports, parsing, planning
     from provingground.atlas.records import record_text, verdict_record
     from provingground.engine import together
     from provingground.machine import here
@@ -127,13 +127,13 @@ def check(
     formats = [name for name, wanted in asked.items() if wanted]
     if len(formats) > 1:
         raise InputError(f"{' and '.join(formats)} go to the same place: give one of them")
-    api.enough_seeds(grid.parse_seeds(seeds, api.LEAST_SEEDS))
+    planning.enough_seeds(parsing.parse_seeds(seeds, planning.LEAST_SEEDS))
     outputs.check(save, (".json", *exports.TABLES))
     must_go_together(workers, scheduler, dashboard)
-    chosen = api.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
+    chosen = planning.chosen(targets or [], scale=scale, headline=headline)  # pyright: ignore
     if off_slice is not None:
-        chosen = api.with_domain(chosen)
-    kept = api.store_at(store)
+        chosen = planning.with_domain(chosen)
+    kept = planning.store_at(store)
     start = time.perf_counter()
     jobs = [
         job_of(*each, scale, set_, seeds, lanes, kept, False, off_slice=off_slice, draw=draw)

@@ -32,11 +32,13 @@ def figure(
     style: Annotated[str, typer.Option(help="screen, or paper (column width).")] = "screen",
 ) -> None:
     """Draw the figure of an experiment from stored results."""
-    from provingground import api, plot
+    from provingground import api, planning, plot
 
     outputs.check(out, (".png", ".svg", ".pdf"))
     with plot.style(style):
-        job = job_of(*api.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False)
+        job = job_of(
+            *planning.resolve(target), scale, set_, seeds, None, store, yes=True, trace=False
+        )
         drawn = api.drawn(job.sweep.experiment, api.stored(job))
         outputs.write(out, plot.image(drawn, out.suffix))
     say(f"wrote {out}")
@@ -51,15 +53,15 @@ def report(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
 ) -> None:
     """Write one HTML file with all verdicts and figures, from stored results."""
-    from provingground import api
+    from provingground import api, planning
     from provingground.atlas.render import Entry
     from provingground.atlas.render import report as render
     from provingground.errors import StoreError
 
     outputs.check(out)
-    kept = api.store_at(store)
+    kept = planning.store_at(store)
     entries, left_out = [], []
-    for owner, experiment in api.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
+    for owner, experiment in planning.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
             ds = api.load(owner, experiment.name, scale=scale, store=kept)  # pyright: ignore
         except StoreError:
