@@ -20,6 +20,7 @@ import provingground as pg
 from provingground import plot, stats
 from provingground.config import mask, size
 from provingground.keys import stream
+from provingground.nets.losses import logistic
 from provingground.studies.benign_overfitting import model, theory
 from provingground.studies.benign_overfitting.model import Config, Probes
 from provingground.study import Simulator
@@ -79,7 +80,7 @@ def simulate_momentum(cfg: Config, key: jax.Array) -> Probes:
     w, c = model.unit_weights(cfg, key), cfg.init_scale
     on_all = jax.vmap(model.network, in_axes=(None, 0))
     trace = descend(
-        lambda w: model.mean_over(exists, model.logistic_loss(y, on_all(w, x)[0])),
+        lambda w: model.mean_over(exists, logistic(y, on_all(w, x)[0])),
         model.Weights(c * w.w_q, c * w.w_k, c * w.w_v, w.w_o),
         optax.sgd(cfg.lr, momentum=0.9),
         steps=cfg.steps,

@@ -260,7 +260,8 @@ def test_an_editable_package_is_read_not_named(tmp_path):
     (project / "editable_one.pth").write_text(str(library))
     code = (
         "import site, sys; site.addsitedir(sys.argv[1]); import editable_one\n"
-        "from provingground.reachable import digest\nfrom provingground.installed import version_of\n"
+        "from provingground.installed import version_of\n"
+        "from provingground.reachable import digest\n"
         "def simulate(x): return editable_one.f(x)\n"
         "print(version_of('editable_one'), digest(simulate))"
     )

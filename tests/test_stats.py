@@ -40,6 +40,40 @@ def undecided(estimate: Estimate) -> bool:
     return decide(estimate, (-math.inf, math.inf)) == "unknown"
 
 
+# ------------------------------------------------------------------------------- times
+
+
+def test_a_hitting_time_is_the_first_one_between_recorded_steps(rng):
+    steps = np.sort(rng.choice(1000, 30, replace=False)).astype(float)
+    loss = measured(np.exp(-rng.uniform(0.002, 0.02, (4, 1)) * steps), step=steps)
+    found = stats.hitting_time(loss, 0.3)
+    assert found.dims == ("seed",)
+    by_hand = [np.interp(-0.3, -row, steps) for row in loss.values]
+    assert_allclose(found, by_hand)
+    twice = xr.concat([loss, loss], "step").assign_coords(step=np.arange(60))
+    assert (stats.hitting_time(twice, 0.3) < 30).all()  # the first time, not a later one
+
+
+def test_a_level_that_is_never_or_always_reached():
+    flat = measured([[2.0, 2.0, 2.0]] * 3, step=[5, 6, 9])
+    assert np.isnan(stats.hitting_time(flat, 1.0)).all()
+    assert_allclose(stats.hitting_time(flat, 2.0), 5)
+    assert_allclose(stats.hitting_time(flat, 3.0), 5)
+
+
+def test_steps_of_each_cell_may_have_times_of_their_own():
+    loss = measured([[2.0, 0.0], [2.0, 0.0]], step=[0, 1])
+    own = measured([[0.0, 10.0], [0.0, 30.0]], step=[0, 1])
+    assert_allclose(stats.hitting_time(loss, 1.0, t=own), [5, 15])
+
+
+def test_first_and_last_drop_the_step():
+    y = measured([[1.0, 2.0, 3.0]] * 3, step=[0, 5, 9])
+    assert_allclose(stats.first(y), 1)
+    assert_allclose(stats.last(y), 3)
+    assert "step" not in stats.last(y).coords
+
+
 # --------------------------------------------------------------------------- behaviour
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from provingground import identity
 from provingground.keys import normal, seed_key, stream
+from provingground.nets.losses import logistic
 from provingground.studies.benign_overfitting import full, model, theory
 from provingground.studies.benign_overfitting.model import (
     Config,
@@ -18,7 +19,6 @@ from provingground.studies.benign_overfitting.model import (
     attend,
     by_sample,
     labels,
-    logistic_loss,
     measure,
     network,
     signal_norm,
@@ -171,7 +171,7 @@ def sample(seed, n=4, m=4, d=6, h=3, v=2):
 
 def loss(w, x, y):
     f, p = jax.vmap(network, in_axes=(None, 0))(w, x)
-    return logistic_loss(y, f).mean(), p
+    return logistic(y, f).mean(), p
 
 
 GRADED = jit(jax.value_and_grad(loss, has_aux=True))
@@ -299,7 +299,7 @@ def test_the_benign_test_loss_is_that_of_the_attention_it_assumes(value, tokens)
     signal = jnp.asarray(np.eye(tokens, 1, dtype=np.float32))
     f, p = attend(100.0 * signal, 10.0 * signal, value * signal[:, 0])
     np.testing.assert_allclose(p[0], np.eye(tokens)[0], atol=1e-6)
-    direct = logistic_loss(jnp.ones(1), f[None])[0]
+    direct = logistic(jnp.ones(1), f[None])[0]
     np.testing.assert_allclose(theory.benign_test_loss(value, tokens), direct, rtol=1e-4, atol=1e-9)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from provingground import grid, identity, plot
 from provingground.errors import InputError
 from provingground.keys import seed_key, stream, uniform
+from provingground.nets.losses import hinge
 from provingground.studies.graph_transformer import STUDY, measures, own, theory
 from provingground.studies.graph_transformer.graph_level import read_out, simulate_graphs
 from provingground.studies.graph_transformer.model import (
@@ -27,7 +28,6 @@ from provingground.studies.graph_transformer.model import (
     core_distance,
     distances,
     draw,
-    hinge,
     initial_weights,
     outputs,
     random_edges,

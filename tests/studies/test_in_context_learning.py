@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from provingground import identity
 from provingground.keys import normal, seed_key, stream
+from provingground.nets.losses import hinge
 from provingground.studies.in_context_learning import (
     decoder,
     full,
@@ -27,7 +28,6 @@ from provingground.studies.in_context_learning.model import (
     Weights,
     attend,
     draw,
-    hinge,
     initial_weights,
     on_pattern,
     outputs,

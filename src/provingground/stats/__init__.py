@@ -20,6 +20,7 @@ from provingground.stats.order import (
     rank_correlation,
     worst,
 )
+from provingground.stats.times import first, hitting_time, last
 
 __all__ = [
     "LEVEL",
@@ -30,7 +31,10 @@ __all__ = [
     "Law",
     "agreement",
     "everywhere",
+    "first",
+    "hitting_time",
     "jackknife",
+    "last",
     "linear_law",
     "mean",
     "means_without",

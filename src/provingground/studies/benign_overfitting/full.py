@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from provingground.config import mask, size
 from provingground.keys import stream
+from provingground.nets.losses import logistic
 from provingground.train import Activation, Optimiser, descend, log_steps
 
 from .model import (
@@ -16,7 +17,6 @@ from .model import (
     Probes,
     Weights,
     labels,
-    logistic_loss,
     mean_over,
     measure,
     network,
@@ -49,7 +49,7 @@ def simulate(
 
     def loss(w: Weights) -> Float[Array, ""]:
         f, _ = outputs(w, x)
-        return mean_over(exists, logistic_loss(y, f))
+        return mean_over(exists, logistic(y, f))
 
     def slow_attention(g: Any, _: Any) -> Any:
         return eqx.tree_at(lambda g: (g.w_q, g.w_k), g, replace_fn=lambda m: cfg.attention_rate * m)

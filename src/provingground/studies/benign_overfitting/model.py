@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, signs, stream, uniform
+from provingground.nets.losses import logistic
 from provingground.train import Activation, Trace, by_lane, iterate, log_steps
 
 
@@ -136,10 +137,6 @@ def network(
     return attend(x @ w.w_q, x @ w.w_k, x @ (w.w_v @ w.w_o), attention)
 
 
-def logistic_loss(y: Float[Array, "N"], f: Float[Array, "N"]) -> Float[Array, "N"]:
-    return jax.nn.softplus(-y * f)
-
-
 def mean_over(exists: Bool[Array, "N"], values: Float[Array, "N"]) -> Float[Array, ""]:
     return jnp.sum(jnp.where(exists, values, 0.0)) / jnp.sum(exists).astype(values.dtype)
 
@@ -163,7 +160,7 @@ def measure(
         return mean_over(exists, values)
 
     return dict(
-        train_loss=mean(logistic_loss(y, f)),
+        train_loss=mean(logistic(y, f)),
         attention_signal=mean(p[:, :, 0].mean(axis=-1)),
         attention_noise=mean(p[:, :, 1].mean(axis=-1)),
         score_signal=mean(score[:, :, 0].mean(axis=-1)),
@@ -179,7 +176,7 @@ def report(
     """The probes of a whole training, from its trace and the outputs on the test samples."""
     return Probes(
         **trace.probes,
-        test_loss=logistic_loss(y, f).mean(),
+        test_loss=logistic(y, f).mean(),
         test_error=jnp.mean(y * f <= 0, dtype=f.dtype),
         stopped_at=trace.stopped_at,
         read_out_norm2=jnp.sum(w_o**2),
@@ -246,7 +243,7 @@ def simulate(cfg: Config, key: Key[Array, ""], *, attention: Activation = jax.nn
 
     def loss(s: Span) -> Float[Array, ""]:
         f, _ = jax.vmap(partial(attend, attention=attention))(*at_samples(s))
-        return mean_over(exists, logistic_loss(y, f))
+        return mean_over(exists, logistic(y, f))
 
     def at(c: Span) -> Descent:
         return Descent(c, *jax.value_and_grad(loss)(at_tokens(c)))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from provingground.config import mask, probe, size
 from provingground.keys import signs, stream
+from provingground.nets.losses import hinge, mean_over
 from provingground.train import Activation, Optimiser, descend
 
 from .model import (
@@ -19,10 +20,8 @@ from .model import (
     Weights,
     core_distance,
     distances,
-    hinge,
     in_pool,
     initial_weights,
-    mean_over,
     outputs,
     probe_steps,
     random_edges,

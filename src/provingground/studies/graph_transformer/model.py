@@ -17,6 +17,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, Num, UInt
 
 from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, signs, stream, uniform
+from provingground.nets.losses import hinge, mean_over
 from provingground.train import Activation, Optimiser, Trace, by_lane, descend
 
 
@@ -346,15 +347,6 @@ def outputs(
     p = jax.vmap(attend, in_axes=(0, None, 0))(scores[pattern], cfg.encoding * w.b, counts)
     hidden = jnp.einsum("mb,bk->mk", w.w_o, w.w_v)  # once for all nodes
     return jnp.einsum("m,nm->n", w.a, activation(p.sum(axis=-1) @ hidden.T)), p
-
-
-def hinge(y: Float[Array, "n"], f: Float[Array, "n"]) -> Float[Array, "n"]:
-    return jax.nn.relu(1 - y * f)
-
-
-def mean_over(exists: Bool[Array, "n"], values: Float[Array, "n"]) -> Float[Array, ""]:
-    count = jnp.maximum(jnp.sum(exists), 1).astype(values.dtype)
-    return jnp.sum(jnp.where(exists, values, 0.0)) / count
 
 
 # ------------------------------------------------------------------------------ probes

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import mask, size
 from provingground.keys import normal, stream, uniform
+from provingground.nets.losses import hinge, mean_over
 from provingground.train import Activation, Optimiser, descend
 
 from .model import (
@@ -25,11 +26,9 @@ from .model import (
     core_distance,
     distances,
     first_of,
-    hinge,
     in_pool,
     initial_weights,
     labelled,
-    mean_over,
     measure,
     probe_steps,
     random_edges,

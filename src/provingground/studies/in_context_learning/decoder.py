@@ -16,11 +16,12 @@ from jaxtyping import Array, Float, Int, Key
 
 from provingground.config import config, par, probe, size
 from provingground.keys import stream
+from provingground.nets.losses import hinge
 from provingground.nets.transformer import Shape, Weights, initial_weights, transformer
 from provingground.train import Optimiser, by_lane, descend
 
 from .mechanism import ALPHAS, DOMAINS, SUMS, WIDEST, Setting, settings
-from .model import draw, error, hinge, training_domain
+from .model import draw, error, training_domain
 from .prompts import Prompt
 
 LENGTHS = (5, 10, 20, 40)  # l_ts

@@ -13,9 +13,10 @@ from jaxtyping import Array, Float, Int, Key
 from provingground.config import size
 from provingground.data.patterns import orthonormal
 from provingground.keys import stream
+from provingground.nets.losses import hinge
 from provingground.train import Activation, Optimiser, descend
 
-from .model import Config, Probes, draw, hinge, initial_weights, test, training_domain
+from .model import Config, Probes, draw, initial_weights, test, training_domain
 from .prompts import Prompt
 
 

@@ -17,11 +17,12 @@ from jaxtyping import Array, Float, Int, Key
 
 from provingground.config import config, par, probe, size
 from provingground.keys import stream
+from provingground.nets.losses import hinge
 from provingground.train import Activation, Optimiser, by_lane, descend
 
 from . import model
 from .mechanism import WIDEST
-from .model import Weights, activations, attend, draw, error, hinge, initial_weights, on_pattern
+from .model import Weights, activations, attend, draw, error, initial_weights, on_pattern
 from .prompts import Domain, Prompt, in_domain, out_of_domain, task_count
 
 PATTERNS = 6

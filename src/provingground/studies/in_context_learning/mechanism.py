@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import probe, size
 from provingground.keys import stream, uniform
+from provingground.nets.losses import hinge
 from provingground.train import Activation, Optimiser, by_lane
 
 from .model import (
@@ -24,7 +25,6 @@ from .model import (
     attend,
     draw,
     error,
-    hinge,
     initial_weights,
     neuron_rows,
     on_pattern,

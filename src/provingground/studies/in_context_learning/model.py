@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import config, mask, par, probe, size
 from provingground.keys import normal, signs, stream
+from provingground.nets.losses import hinge
 from provingground.train import Activation, Optimiser, Trace, by_lane, descend
 
 from .prompts import Domain, Prompt, in_domain, prompt, task_count
@@ -140,11 +141,6 @@ def outputs(
     """$F(\\Psi; P)$ (6.2) for many prompts, and their attention."""
     attended, attn = jax.vmap(lambda p: attend(w, p, p.exists))(p)
     return activations(w, attended, activation) @ w.a, attn
-
-
-def hinge(label: Float[Array, "*B"], f: Float[Array, "*B"]) -> Float[Array, "*B"]:
-    r"""$\max(0, 1 - zF)$ (6.3)."""
-    return jax.nn.relu(1 - label * f)
 
 
 def error(label: Float[Array, "*B"], f: Float[Array, "*B"]) -> Float[Array, "*B"]:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from provingground import plot, stats
 from provingground.claims import Altered, above, below, claim, equals
-from provingground.stats import Estimate, Everywhere, everywhere, power_law
+from provingground.stats import Estimate, Everywhere, everywhere, hitting_time, power_law
 from provingground.study import Experiment, Trainings, cases
 
 from .. import theory
@@ -20,17 +20,8 @@ def smallest_step(ds: Any) -> Any:
     return ds.sel(lr=float(ds.lr.min()))
 
 
-def hitting_time(ds: xr.Dataset, level: float) -> xr.DataArray:
-    """First step at which the training loss is at most `level`, interpolated between steps."""
-    below = ds.train_loss <= level
-    first = below.argmax("step")
-    after = ds.train_loss.isel(step=first)
-    before = ds.train_loss.isel(step=np.maximum(first - 1, 0))
-    return (first - (level - after) / (before - after)).where(below.any("step")).drop_vars("step")
-
-
 def hitting_times(ds: xr.Dataset) -> xr.DataArray:
-    times = xr.concat([hitting_time(ds, level) for level in LEVELS], dim="inverse")
+    times = xr.concat([hitting_time(ds.train_loss, level) for level in LEVELS], dim="inverse")
     times = times.assign_coords(inverse=1 / np.array(LEVELS))
     times.inverse.attrs = {"long_name": "inverse training loss", "symbol": r"(1/\epsilon)"}
     times.attrs = {"long_name": "steps to reach it", "symbol": r"T"}
@@ -52,7 +43,7 @@ def lost(ds: xr.Dataset, probe: str) -> xr.DataArray:
 @claim("Theorems 4.1 and 4.2", below(0.02))
 def step_invariance(ds: xr.Dataset) -> Everywhere:
     """eta T depends on the step size by less than 2%"""
-    flow_time = ds.lr * hitting_time(ds, 0.01)
+    flow_time = ds.lr * hitting_time(ds.train_loss, 0.01)
     larger = flow_time.sel(lr=ds.lr > ds.lr.min())
     return everywhere(stats.mean, abs(larger / smallest_step(flow_time).drop_vars("lr") - 1))
 
@@ -87,7 +78,9 @@ def time_law(ds: xr.Dataset) -> Everywhere:
     most, least = theory.sparse_attention(at.tokens)
     benign = at.regime == "benign"
     attention = xr.where(benign, most, least), xr.where(benign, least, most)
-    return everywhere(stats.mean, hitting_time(at, 0.005) / late_time(at, 0.005, *attention))
+    return everywhere(
+        stats.mean, hitting_time(at.train_loss, 0.005) / late_time(at, 0.005, *attention)
+    )
 
 
 # ------------------------------------------------------------------------------ stages 2 and 3
@@ -121,7 +114,7 @@ def late_slope(ds: xr.Dataset) -> xr.DataArray:
     at = smallest_step(ds)
     ends = []
     for level in (0.02, 0.005):
-        t = hitting_time(at, level)
+        t = hitting_time(at.train_loss, level)
         k = t.fillna(0).astype(int)
         value = won(at, "value")
         low, high = (value.isel(step=k + i).drop_vars("step") for i in (0, 1))

@@ -5,12 +5,12 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, claim, curve, equals
-from provingground.stats import Estimate, Everywhere, everywhere, mean, paired_ratio
+from provingground.stats import Estimate, Everywhere, everywhere, first, last, mean, paired_ratio
 from provingground.study import Experiment
 
 from .. import theory
 from .graphs import by_laplacian, irrelevant_free, irrelevant_untouched, loss_by_score
-from .shared import NAMES, TRAINED, first, last
+from .shared import NAMES, TRAINED
 
 # ---------------------------------------------------------------- (a) queries and keys
 

@@ -4,10 +4,10 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, claim
-from provingground.stats import Estimate, paired_difference
+from provingground.stats import Estimate, last, paired_difference
 from provingground.study import Experiment, Trainings, cases
 
-from .shared import NAMES, last
+from .shared import NAMES
 
 TEXT, APPENDIX = "$1/m$", r"$1/\sqrt{m}$"
 

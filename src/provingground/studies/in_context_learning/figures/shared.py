@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import xarray as xr
-
 from provingground import plot
 from provingground.study import Trainings
 
@@ -32,14 +30,6 @@ TRAINED = Trainings(
     domain={"alpha": (0.3, 1), "beta": (1, 4.5), "delta": (0.02, 0.12)},
     where=trained_long,
 )
-
-
-def last(y: xr.DataArray) -> xr.DataArray:
-    return y.isel(step=-1, drop=True)
-
-
-def first(y: xr.DataArray) -> xr.DataArray:
-    return y.isel(step=0, drop=True)
 
 
 def from_here(ax: Any, x: float, words: str) -> None:
