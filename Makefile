@@ -34,6 +34,7 @@ format: $(READY)
 docs: $(READY)
 	$(BIN)/python -m provingground.registry
 	$(BIN)/python -m provingground.atlas.records README.md
+	$(BIN)/python -m provingground.atlas.coverage docs/coverage.md
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'

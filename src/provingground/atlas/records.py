@@ -127,7 +127,7 @@ def badge_table(
     head = ["study", "title", "facts", *map(COLUMNS.__getitem__, kinds), "conditions met", "scale"]
     rows = [head, ["---", "---", "--:", *["---"] * (len(kinds) + 2)]]
     for (study, scale), verdicts in found.items():
-        cells = [_outcomes([v for v in verdicts if _kind(v) == kind]) for kind in kinds]
+        cells = [outcomes([v for v in verdicts if _kind(v) == kind]) for kind in kinds]
         about = [(titles or {}).get(study, ""), str(len(verdicts))]
         rows.append([f"`{study}`", *about, *cells, _conditions(verdicts), scale])
     if not titles:
@@ -139,7 +139,7 @@ def _kind(v: Mapping[str, Any]) -> str:
     return v.get("kind", "")
 
 
-def _outcomes(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def outcomes(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """How many hold, fail as expected, and so on; those that do not occur are not named."""
     found = tally(outcome(v["verdict"], v["expected"]) for v in verdicts)
     words = {"fails as expected": ("fails", "fail")}
