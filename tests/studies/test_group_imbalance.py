@@ -221,7 +221,8 @@ def test_larger_sizes_only_append(larger):
     configs = MapConfig(**sizes), MapConfig(**(sizes | larger))
     a, b = (PROBLEM(identity.typed(c, "float32"), KEY) for c in configs)
     np.testing.assert_allclose(a[1][:3], b[1][:3], rtol=1e-6)
-    np.testing.assert_allclose(a[2].x[:50, :3], b[2].x[:50, :3], rtol=1e-5)
+    # Sums of three and of nine terms of order 1 are rounded differently.
+    np.testing.assert_allclose(a[2].x[:50, :3], b[2].x[:50, :3], rtol=1e-5, atol=2e-6)
 
 
 def test_a_mixture_of_one_s_own_is_checked_and_used():
