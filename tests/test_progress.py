@@ -128,3 +128,11 @@ def test_one_sweep_has_no_place(store, monkeypatch, clock, capsys):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1.0)
     small.api.run(tiny(), "first", store=store, seeds=1)
     assert capsys.readouterr().err.startswith("tiny/first  0/6 cells  tracing\n")
+
+
+def test_workers_that_end_together_are_not_taken_for_fast(clock):
+    """Two cells of a minute each, done within a millisecond by two workers."""
+    pace, told = Pace(), ""
+    for clock.now, done in ((60.0, 1), (60.001, 2), (90.0, 2)):
+        told = pace(done, 5, TRAINING)
+    assert told == "2/5 cells  0.0333 cells/s  about 90 s left"

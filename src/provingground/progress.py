@@ -154,7 +154,9 @@ class Pace:
             parts.append(what)
         elif len(self.seen) > 1:
             (begin, first), (end, last) = self.seen[0], self.seen[-1]
-            speed = (last - first) / max(end - begin, 1e-6)
+            # Workers that end together are not fast: since then nothing was done.
+            since = end if now - end < (end - begin) / (len(self.seen) - 1) else now
+            speed = (last - first) / max(since - begin, 1e-6)
             parts.append(f"{speed:.3g} cells/s")
             if done < total:
                 parts.append(f"about {duration((total - done) / speed)} left")
