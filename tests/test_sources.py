@@ -18,6 +18,7 @@ from tiny import with_trainings
 
 FILES = {
     "__init__.py": "",
+    "new.py": "",
     "model.py": '''
 """A model."""
 import jax.numpy as jnp
@@ -166,6 +167,15 @@ def test_a_definition_may_move_to_another_module(package):
         ("parts.py", moved, ""),
         ("parts.py", "from .late import FACTOR", "from .late import stretch"),
         ("late.py", "FACTOR = 2.0\n", f"FACTOR = 2.0\n\n{moved}"),
+    )
+
+
+def test_a_definition_may_move_to_a_module_that_nothing_else_uses(package):
+    moved = "def stretch(x):\n    return FACTOR * x\n"
+    assert package() == package(
+        ("parts.py", moved, ""),
+        ("parts.py", "from .late import FACTOR", "from .new import stretch"),
+        ("new.py", "", f"from .late import FACTOR\n\n{moved}"),
     )
 
 

@@ -196,6 +196,7 @@ class _Walk:
         self.near = near  # packages whose sources are read
         self.numbers: dict[_Place, int] = {}
         self.left: deque[_Place] = deque()
+        self.met: dict[str, None] = {}
         self.modules: dict[str, _Module | None] = {}
 
     def start(self, place: _Place) -> None:
@@ -205,11 +206,24 @@ class _Walk:
         self._number(place)
 
     def hash(self) -> str:
-        found = hashlib.sha256()
-        while self.left:
-            for line in self._lines(self.left.popleft()):
-                found.update(f"{line}\n".encode())
+        """What stands in a module and has no name comes last, in an order of its own: in which
+        modules things stand does not count."""
+        found, done = hashlib.sha256(), set()
+        while self.left or self.met.keys() - done:
+            while self.left:
+                for line in self._lines(self.left.popleft()):
+                    found.update(f"{line}\n".encode())
+            tops = [_Place(name, "") for name in self.met.keys() - done]
+            done |= self.met.keys()
+            for place in sorted(tops, key=lambda p: [d.text for d in self._defined(p)]):
+                for line in self._lines(place):
+                    found.update(f"{line}\n".encode())
         return found.hexdigest()[:40]
+
+    def _defined(self, place: _Place) -> list[_Definition]:
+        module = self._module(place.module)
+        assert module is not None
+        return module.defined[place.name]
 
     def _number(self, place: _Place) -> int:
         """The number of a place in the order in which they are met: its name does not count."""
@@ -221,7 +235,7 @@ class _Walk:
     def _lines(self, place: _Place) -> Iterator[str]:
         module = self._module(place.module)
         assert module is not None
-        self._number(_Place(place.module, ""))
+        self.met[place.module] = None
         for definition in module.defined[place.name]:
             yield definition.text
             known = {**module.imported, **definition.imported}
