@@ -106,6 +106,15 @@ def test_draws_are_log_uniform_whole_where_they_must_be_and_inside():
     assert again == drawn
     off = domain.design(owner, owner.experiments[0], "quick", 3, 0, whole=False).settings
     assert set(off[0]) == {"width"}  # rate and count are axes
+    assert len(off) == 2  # of two choices, none twice
+
+
+def test_no_setting_is_drawn_twice():
+    owner = tiny(domain={"count": (2, 9)})
+    drawn = domain.design(owner, owner.experiments[0], "quick", 8, 0, whole=True).settings
+    assert sorted(p["count"] for p in drawn) == list(range(2, 10))
+    some = domain.design(owner, owner.experiments[0], "quick", 5, 0, whole=True).settings
+    assert some == drawn[:5]
 
 
 def test_a_domain_may_exclude_settings():

@@ -11,7 +11,7 @@ from provingground.config import Par
 from provingground.errors import InputError, unknown
 from provingground.study import Experiment, Points, Scale, Study, points
 
-TRIES = 10_000  # for a point that a domain's `where` allows
+TRIES = 10_000  # for points that a domain's `where` allows
 
 
 def design(
@@ -20,7 +20,8 @@ def design(
     """Settings drawn from the domain of an experiment's laws.
 
     Numbers are log-uniform in their range (uniform where it reaches to zero), choices are equally
-    likely. With `whole` all parameters of the domain are drawn; else those that the experiment
+    likely. A setting that is drawn twice counts once, so a domain of few choices gives fewer. With
+    `whole` all parameters of the domain are drawn; else those that the experiment
     sweeps stay its axes, so that claims find what they are fitted to.
     """
     trainings, where = experiment.trainings, f"{study.name}/{experiment.name}"
@@ -41,14 +42,16 @@ def design(
     fixed = {n: p.default for n, p in table.items()} | settings
     rng = np.random.default_rng(int(draw))
 
-    def one() -> dict[str, Any]:
-        for _ in range(TRIES):
-            drawn = {n: _drawn(table[n], wide, rng) for n, wide in free.items()}
-            if trainings.where is None or trainings.where({**fixed, **drawn}):
-                return drawn
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for _ in range(TRIES + 100 * int(number)):
+        drawn = {n: _drawn(table[n], wide, rng) for n, wide in free.items()}
+        if trainings.where is None or trainings.where({**fixed, **drawn}):
+            found.setdefault(tuple(drawn.values()), drawn)
+        if len(found) == number:
+            return points(list(found.values()))
+    if not found:
         raise InputError(f"the domain of {where} seems to be empty: no setting of {TRIES} is in it")
-
-    return points([one() for _ in range(int(number))])
+    return points(list(found.values()))
 
 
 def _drawn(p: Par, wide: Any, rng: np.random.Generator) -> Any:

@@ -147,7 +147,8 @@ class Sweep:
             others = [n for n in self.table if n in read.names and n not in derived]
             raise InputError(
                 f"{name} cannot be set: {self.study.name}/{self.experiment.name} derives it from "
-                f"{' and '.join(others) or 'the other settings'}; set these"
+                f"{' and '.join(others) or 'the other settings'}; set "
+                f"{'that' if len(others) == 1 else 'these'}"
             )
         return derived
 

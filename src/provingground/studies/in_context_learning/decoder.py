@@ -25,7 +25,7 @@ from .model import draw, error, training_domain
 from .prompts import Prompt
 
 LENGTHS = (5, 10, 20, 40)  # l_ts
-LENGTH = 2  # the number of l_ts = 20
+LENGTH = LENGTHS.index(20)
 KAPPAS = (0.5, 1.0, 2.0, 3.0, 5.0)  # K'
 
 

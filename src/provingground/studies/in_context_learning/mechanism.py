@@ -37,7 +37,7 @@ DOMAINS = ("in", "out")
 IN, OUT = range(2)
 ALPHAS = (0.2, 0.4, 0.6, 0.8)  # alpha'
 LENGTHS = (2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80)  # l_ts
-LENGTH = 6  # the number of l_ts = 20, at which other tests are made
+LENGTH = LENGTHS.index(20)  # at which other tests are made
 SUMS = (-0.5, 0.0, 0.25, 0.5, 0.7, 0.9, 1.0, 1.1, 1.28)  # S_1
 WIDEST = 1.28  # a = b = 0.64
 ORDERS = ("magnitude", "row norm", "random", "largest first")  # in which neurons are pruned

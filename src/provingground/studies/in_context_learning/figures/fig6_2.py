@@ -146,7 +146,16 @@ def margin_ratio(ds: xr.Dataset) -> xr.DataArray:
     return later.margin.sel(domain="in", drop=True) / np.minimum(bound, 1)
 
 
-@claim("found here", below(0.02), kind="own")
+@claim(
+    "found here",
+    below(0.02),
+    kind="own",
+    rivals={
+        "in proportion": curve(
+            "margin", lambda ds: last(ds.margin).mean("seed") * ds.step / ds.step.max() + 1e-9
+        )
+    },
+)
 def margin_late(ds: xr.Dataset) -> Estimate:
     """the margin comes all at once: at half the time to fit it is below 2% of what it will be"""
     y = ds.margin.sel(domain="in", drop=True)
@@ -232,16 +241,32 @@ def lucky_norm(ds: xr.Dataset) -> Estimate:
     return mean(ds.lucky_size / fitted_norm(ds))
 
 
+def started(ds: xr.Dataset) -> xr.DataArray:
+    """The norm of a neuron's weights before training."""
+    return ((ds.dim + ds.label_dim) / ds.width) ** 0.5
+
+
 def fitted_norm(ds: xr.Dataset) -> xr.DataArray:
     return theory.lucky_norm(
         time_to_fit(ds), ds.lr, ds.alpha, ds.beta, ds.delta, ds.n_relevant, ds.width
     )
 
 
-@claim("(E.29)", equals(1, within=0.25), kind="corrected")
+@claim(
+    "(E.29)",
+    equals(1, within=0.25),
+    kind="corrected",
+    law=curve("never_size", lambda ds: started(ds)),
+    rivals={
+        "as (E.29) has it": curve(
+            "never_size",
+            lambda ds: theory.unlucky_norm(time_to_fit(ds), ds.lr, ds.batch, ds.width),
+        )
+    },
+)
 def unlucky_stay(ds: xr.Dataset) -> Estimate:
     """neurons that are never lucky keep the norm they start with, sqrt((d_X + d_Y) / m) (ratio)"""
-    return mean(ds.never_size / ((ds.dim + ds.label_dim) / ds.width) ** 0.5)
+    return mean(ds.never_size / started(ds))
 
 
 @claim("(E.29), constant 1", below(1), expected="fails", because=(unlucky_stay,))

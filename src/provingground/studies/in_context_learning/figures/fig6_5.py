@@ -117,7 +117,16 @@ def smallest_cost_less(ds: xr.Dataset) -> Everywhere:
     return everywhere(mean, above_line(ds, "magnitude"))
 
 
-@claim("found here", equals(1, within=0.15), kind="own")
+@claim(
+    "found here",
+    equals(1, within=0.15),
+    kind="own",
+    rivals={
+        "as at random": lambda ds: ds.assign(
+            pruned_loss=ds.pruned_loss.sel(order="random", drop=True) + 0 * ds.pruned_loss
+        )
+    },
+)
 def large_slope(ds: xr.Dataset) -> Estimate:
     """by magnitude the loss rises from l to 1 while large neurons go (slope over (1-l) m/|L|)"""
     y = pruned(ds, "magnitude").sel(pruned=slice(0.4, 0.9))
