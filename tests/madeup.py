@@ -40,7 +40,7 @@ def known_probes(owner, sweep, group):
     """Shape and kind of every probe, and what those say that label a dim."""
     simulator = owner.simulators[group.program.simulator]
     dims = probe_dims(simulator.probes)
-    point = next(sweep.points())
+    point = next(p for p in sweep.points() if p.program.simulator == group.program.simulator)
     if simulator.host:
         found = {n: np.asarray(v) for n, v in single(owner, point, 0).items()}
         return {n: (v.shape, v.dtype, v if dims[n] == (n,) else None) for n, v in found.items()}

@@ -131,6 +131,22 @@ def test_a_receipt_is_for_a_lock_that_is_held(store):
     assert not worker.locks.is_signed(BLOCK)
 
 
+def test_no_receipt_stays_where_the_owner_goes_on_while_it_is_written(store, monkeypatch):
+    worker = Store(store.path)
+    assert store.lock(BLOCK)
+    write = locks.files.write
+
+    def late(*args, **options):
+        for name in (BLOCK, locks.receipt(BLOCK)):
+            store.locks.release(name)
+        write(*args, **options)
+
+    monkeypatch.setattr(locks.files, "write", late)
+    worker.locks.sign(BLOCK)
+    store.locks.close()
+    assert list((store.path / "locks").iterdir()) == []
+
+
 # ------------------------------------------------------------------------- dead or alive
 
 

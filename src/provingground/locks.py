@@ -114,6 +114,8 @@ class Locks:
             with contextlib.suppress(OSError):
                 path = self.folder / receipt(name)
                 files.write(path, holder.encode(), sync=False, tag=tag())
+                if self.holder(name) != holder:  # or has gone on meanwhile, and removed both
+                    path.unlink()
 
     def is_signed(self, name: str) -> bool:
         """Whether there is a receipt for a lock, of its present owner."""
