@@ -282,14 +282,17 @@ def test_check_says_beforehand_what_it_will_take(proving, checked):
 
 
 def test_a_surprise_is_exit_code_one(proving, checked):
-    code, out, _ = proving("check", "toy", *SMALL, "--set", "lr=0.001", "--store", checked)
+    code, out, err = proving("check", "toy", *SMALL, "--set", "lr=0.001", "--store", checked)
     assert code == 1
     assert re.search(r"risk_law .*✗ fails, SURPRISE", out)
+    assert re.search(r"not passed: \d claims? \(\d surprising", err)
 
 
 def test_an_undecided_headline_is_exit_code_one(proving, checked):
-    code, out, _ = proving("check", "toy", *SMALL, "--set", "lr=1000", "--store", checked, "--json")
+    command = ("check", "toy", *SMALL, "--set", "lr=1000", "--store", checked, "--json")
+    code, out, err = proving(*command)
     assert code == 1
+    assert err.endswith("not passed: 2 claims (2 of a headline, and undecided)\n")
     assert [v["verdict"] for v in json.loads(out)["verdicts"]] == ["unknown"] * 2
 
 

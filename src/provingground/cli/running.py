@@ -27,7 +27,7 @@ from provingground.cli.options import (
     job_of,
     must_go_together,
 )
-from provingground.cli.verdicts import show_verdicts
+from provingground.cli.verdicts import show_verdicts, trouble
 from provingground.errors import InputError
 from provingground.terminal import duration, say, show_text
 from provingground.words import cost, count
@@ -171,5 +171,6 @@ def check(
     else:
         show_verdicts(verdicts)
         say(f"{count(len(verdicts), 'claim')} in {duration(record['seconds'])}")
-    if any(v.trouble for v in verdicts):
+    if troubled := [v for v in verdicts if v.trouble]:
+        say(trouble(troubled))
         raise typer.Exit(1)

@@ -5,11 +5,23 @@ from typing import TYPE_CHECKING
 
 from provingground.reprs import bounds, decision, named
 from provingground.terminal import any_letter, show_table
+from provingground.words import count
 
 if TYPE_CHECKING:
     from provingground.verdict import Verdict
 
 MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? ", "unmeasured": "! "}
+
+
+def trouble(verdicts: "Sequence[Verdict]") -> str:
+    """Why a check does not pass, in one line."""
+    why = {"surprising": 0, "unmeasured": 0, "of a headline, and undecided": 0}
+    for v in verdicts:
+        surprise, unmeasured, undecided = why
+        kind = surprise if v.surprise else unmeasured
+        why[undecided if v.verdict == "unknown" else kind] += 1
+    told = ", ".join(f"{n} {words}" for words, n in why.items() if n)
+    return f"not passed: {count(len(verdicts), 'claim')} ({told})"
 
 
 def show_verdicts(verdicts: "Sequence[Verdict]") -> None:
