@@ -287,7 +287,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "fig6_5_small",
-        says="Pruning by magnitude where there are few neurons: the error rises too.",
+        says="Loss and error after pruning by magnitude where there are few neurons.",
         trainings=Trainings(
             grid={"alpha": 0.6, "width": [30, 60], "test_samples": 4000},
             seeds=16,

@@ -231,10 +231,9 @@ def new_maps(ds: xr.Dataset) -> xr.DataArray:
     return xr.dot(sides(ds, "map"), k, other, dim=MAPS)
 
 
-def own_new(ds: xr.Dataset) -> xr.DataArray:
-    """What new patterns have along themselves, mean over the pairings."""
-    eye = xr.DataArray(np.eye(3), dims=("row", "column"))
-    return (new_maps(ds) * eye).sum(("row", "column")).mean("pairing") / 3
+def printed_small(ds: xr.Dataset) -> float:
+    r"""$\sqrt{\log M_1}(1/M_1+1/M_2)$ of (6.18) and (6.19)."""
+    return float(np.log(float(ds.n_relevant)) ** 0.5) * share_of(ds)
 
 
 @claim(
@@ -244,11 +243,11 @@ def own_new(ds: xr.Dataset) -> xr.DataArray:
     because=(by_laplacian,),
 )
 def new_partners_small(ds: xr.Dataset) -> Everywhere:
-    """out of domain queries and keys along other new patterns are below 1/M_1 + 1/M_2 of their own
-    (largest, mean over pairings, S = sqrt 2)"""
+    """out of domain queries and keys along other new patterns are below sqrt(log M_1)
+    (1/M_1 + 1/M_2) (largest, mean over pairings, S = sqrt 2; ratio)"""
     off = xr.DataArray(1 - np.eye(3), dims=("row", "column"))
     rest = (abs(new_maps(ds)) * off).max(("row", "column")).mean("pairing")
-    return everywhere(lambda a, b: paired_ratio(a, b) / share_of(ds), rest, own_new(ds))
+    return everywhere(mean, ds.beta * rest / printed_small(ds))
 
 
 @claim(
@@ -275,9 +274,9 @@ def irrelevant_untouched(ds: xr.Dataset) -> Everywhere:
 )
 def new_irrelevant_small(ds: xr.Dataset) -> Everywhere:
     """out of domain (K' = 5, the mean K'/2 of |kappa'|) queries and keys along irrelevant patterns
-    are below 1/M_1 + 1/M_2 of their own"""
-    part = sides(ds, "irrelevant") * float(ds.kappa_prime.max()) / 2
-    return everywhere(lambda a, b: paired_ratio(a, b) / share_of(ds), part, own_new(ds))
+    are below sqrt(log M_1) (1/M_1 + 1/M_2) (ratio)"""
+    part = ds.beta * sides(ds, "irrelevant") * ds.kappa_prime.max() / 2
+    return everywhere(mean, part / printed_small(ds))
 
 
 @claim(
