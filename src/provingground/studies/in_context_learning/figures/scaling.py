@@ -157,7 +157,8 @@ EXPONENTS = (
 
 
 def draw(ds: xr.Dataset):
-    fig, panels = plot.figure(1, 2, title="Steps to a training loss of 0.1, at random settings")
+    title = "Steps to a training loss of 0.1, at random settings"
+    fig, panels = plot.figure(1, 2, title=title, seeds=ds.sizes["seed"])
     y = ds.stopped_at.mean("seed")
     laws: dict[str, Callable[[xr.Dataset], Any]] = {
         "the law found": predicted,
@@ -211,7 +212,8 @@ def free_fit(ds: xr.Dataset) -> Estimate:
 
 
 def draw_crowded(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Steps where other patterns crowd the decisive ones")
+    title = "Steps where other patterns crowd the decisive ones"
+    fig, (ax,) = plot.figure(title=title, seeds=ds.sizes["seed"])
     for n, patterns in enumerate(ds.n_relevant.values):
         y = np.sort((ds.stopped_at / predicted(ds)).sel(n_relevant=patterns).values)
         ax.plot(
