@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provingground import identity
 from provingground.keys import normal, seed_key, stream
 from provingground.nets.losses import hinge
+from provingground.stats import Estimate
 from provingground.studies.in_context_learning import (
     decoder,
     full,
@@ -22,7 +24,8 @@ from provingground.studies.in_context_learning import (
     mechanism,
     theory,
 )
-from provingground.studies.in_context_learning.figures import scaling
+from provingground.studies.in_context_learning.figures import graphs as graphs_room
+from provingground.studies.in_context_learning.figures import scaling, shared
 from provingground.studies.in_context_learning.model import (
     Config,
     Weights,
@@ -462,6 +465,20 @@ def test_pairings_are_orthonormal_and_have_their_sum(n):
     assert not np.asarray(of.rows)[:, 6:].any()
 
 
+def test_projections_of_new_patterns_are_those_of_their_vectors():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(2, 6, 6))
+    dims = ("seed", *graphs_room.MAPS)
+    ds = xr.Dataset({"query_map": (dims, w), "key_map": (dims, 2 * w)})
+    found = graphs_room.new_maps(ds).transpose("side", "seed", "pairing", "row", "column")
+    for n, pairs in enumerate(graphs.matchings()):
+        new = np.zeros((3, 6))
+        for j, pair in enumerate(pairs):
+            new[j, list(pair)] = 2**-0.5
+        np.testing.assert_allclose(found[0, :, n], new @ w @ new.T, atol=1e-12)
+        np.testing.assert_allclose(found[1, :, n], 2 * new @ w @ new.T, atol=1e-12)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 0.6, 0.9]))
 def test_attention_by_the_coupling_is_that_of_long_contexts(seed, alpha):
@@ -556,6 +573,34 @@ def test_the_gate_is_half_open_at_zero_and_open_from_one_on():
     sums = np.array([-1, 0, 0.5, 1, 2])
     np.testing.assert_allclose(theory.gate(sums, 5.0, 6), [0, 0.5, 0.75, 1, 1])
     np.testing.assert_allclose(theory.gate(sums, 1e-6, 6), 1)
+
+
+def test_without_its_end_the_gate_goes_on():
+    sums = xr.DataArray([-0.5, 0.0, 0.5, 1.0, 2**0.5], dims="coef_sum")
+    ds = xr.Dataset(coords={"coef_sum": sums, "beta": 3.0, "n_relevant": 6})
+    on, gate = graphs_room.ungated(ds), graphs_room.gate(ds)
+    np.testing.assert_allclose(on[:4], gate[:4])
+    assert float(on[4] - gate[4]) == pytest.approx(0.204, abs=1e-3)
+
+
+def test_small_neurons_are_compared_with_their_start():
+    """Three neurons, one of them large; the last does not exist."""
+    y = np.array([[0.1, 0.1, 0.1, 9.0], [2.0, 0.5, 0.3, 9.0]])[None] * np.ones((3, 1, 1))
+    dims = ("seed", "step", "neuron")
+    ds = xr.Dataset(
+        {
+            "neuron_norm": (dims, 0.6 * y),
+            "label_norm": (dims, 0.8 * y),
+            "neuron_sign": (("seed", "neuron"), np.array([[1, -1, 1, 0]] * 3)),
+        },
+        coords={"seed": range(3), "step": [0, 9]},
+    )
+    found = shared.small_grow(ds)
+    assert isinstance(found, Estimate)
+    assert found.value == pytest.approx(4)
+    stay = shared.small_grow(shared.small_stay(ds))
+    assert isinstance(stay, Estimate)
+    assert stay.value == pytest.approx(1)
 
 
 def test_norms_of_neurons_by_the_paper():

@@ -221,8 +221,8 @@ def patterned_attention(
 def gate(coef_sum: Any, beta: Any, patterns: Any) -> Any:
     r"""The margin at a coefficient sum over that at 1: $(1+\rho\min(S,1))/(1+\rho)$.
 
-    A neuron that fires adds its label part and $S$ times its feature part; $\rho$ is their ratio,
-    $\min(1, 0.65\beta^2/M_1)$ as measured. Beyond 1 neurons of both signs fire and $S$ cancels.
+    $\rho = \min(1, 0.65\beta^2/M_1)$, fitted by hand to trainings with $M_1 = 6$: in $\beta$ it is
+    measured, in $M_1$ not.
     """
     ratio = np.minimum(0.65 * beta**2 / patterns, 1)
     return (1 + ratio * np.minimum(coef_sum, 1)) / (1 + ratio)

@@ -9,8 +9,21 @@ from provingground.stats import Estimate, Everywhere, everywhere, first, last, m
 from provingground.study import Experiment
 
 from .. import theory
+from .fig6_5 import error_flat, large_slope, smallest_cost_less
 from .graphs import by_laplacian, irrelevant_free, irrelevant_untouched, loss_by_score
-from .shared import NAMES, TRAINED
+from .shared import (
+    NAMES,
+    TRAINED,
+    exists,
+    large,
+    large_share_of,
+    margin_late,
+    opposite_are_small,
+    row_norm,
+    small_grow,
+    time_to_fit,
+    two_groups,
+)
 
 # ---------------------------------------------------------------- (a) queries and keys
 
@@ -133,34 +146,12 @@ def attention_start(ds: xr.Dataset) -> Everywhere:
     return everywhere(mean, first(ds.attention) / expected)
 
 
-def time_to_fit(ds: xr.Dataset) -> xr.DataArray:
-    s = {n: ds[n].astype(float) for n in ("lr", "alpha", "beta", "delta", "width")}
-    return theory.steps_to_fit(**s, patterns=ds.n_relevant.astype(float))
-
-
 def margin_ratio(ds: xr.Dataset) -> xr.DataArray:
     """The margin in domain over (E.61), or over 1 where that is larger."""
     s = {n: float(ds[n]) for n in ("lr", "alpha", "beta", "delta", "width")}
     later = ds.isel(step=slice(1, None))
     bound = theory.margin_prediction(later.step, **s, patterns=float(ds.n_relevant))
     return later.margin.sel(domain="in", drop=True) / np.minimum(bound, 1)
-
-
-@claim(
-    "found here",
-    below(0.02),
-    kind="own",
-    rivals={
-        "in proportion": curve(
-            "margin", lambda ds: last(ds.margin).mean("seed") * ds.step / ds.step.max() + 1e-9
-        )
-    },
-)
-def margin_late(ds: xr.Dataset) -> Estimate:
-    """the margin comes all at once: at half the time to fit it is below 2% of what it will be"""
-    y = ds.margin.sel(domain="in", drop=True)
-    half = y.interp(step=float(time_to_fit(ds)) / 2).drop_vars("step")
-    return mean(half / last(y).mean("seed"))
 
 
 @claim("(E.50), (E.61), constant 1", above(1), expected="fails", because=(margin_late,))
@@ -182,24 +173,6 @@ def draw_attention(ds: xr.Dataset):
 # ------------------------------------------------------------------- (c), (d) neurons
 
 
-def row_norm(ds: xr.Dataset) -> xr.DataArray:
-    r"""$\|r_i\|$ at the end."""
-    return (last(ds.neuron_norm) ** 2 + last(ds.label_norm) ** 2) ** 0.5
-
-
-def exists(ds: xr.Dataset) -> xr.DataArray:
-    return ds.neuron_sign != 0
-
-
-def large(ds: xr.Dataset) -> xr.DataArray:
-    r"""$\mathcal L$: neurons with $\|r_i\| \ge 1$ at the end."""
-    return exists(ds) & (row_norm(ds) >= 1)
-
-
-def large_share_of(ds: xr.Dataset) -> xr.DataArray:
-    return large(ds).sum("neuron") / exists(ds).sum("neuron")
-
-
 @claim("Theorem 6.3.7 (6.14)", above(0.5))
 def large_share(ds: xr.Dataset) -> Estimate:
     """over half of the neurons are large (norm of r_i at least 1)"""
@@ -213,15 +186,12 @@ def feature_aligned(ds: xr.Dataset) -> Estimate:
     return mean((1 - least) * (ds.dim - ds.n_relevant))
 
 
-@claim("found here", below(0.1), kind="own")
-def two_groups(ds: xr.Dataset) -> Estimate:
-    """few neurons have a norm between 0.6 and 1.2 (share)"""
-    norm = row_norm(ds)
-    between = exists(ds) & (norm > 0.6) & (norm < 1.2)
-    return mean(between.sum("neuron") / exists(ds).sum("neuron"))
-
-
-@claim("Theorem 6.3.7 (6.14), constant 1", below(1), expected="fails", because=(two_groups,))
+@claim(
+    "Theorem 6.3.7 (6.14), constant 1",
+    below(1),
+    expected="fails",
+    because=(small_grow, opposite_are_small),
+)
 def small_norm(ds: xr.Dataset) -> Estimate:
     """neurons that are not large have a norm below 1 / sqrt(M_2) (largest, ratio)"""
     rest = row_norm(ds).where(exists(ds) & ~large(ds)).max("neuron")
@@ -273,13 +243,6 @@ def unlucky_stay(ds: xr.Dataset) -> Estimate:
 def unlucky_norm(ds: xr.Dataset) -> Estimate:
     """neurons that are never lucky end below the norm that (E.29) gives for the time to fit"""
     return mean(ds.never_size / theory.unlucky_norm(time_to_fit(ds), ds.lr, ds.batch, ds.width))
-
-
-@claim("found here", above(0.97), kind="own")
-def opposite_are_small(ds: xr.Dataset) -> Estimate:
-    """neurons are large if and only if their feature part ends along the mean pattern (share)"""
-    agree = (last(ds.cos_mu_bar) > 0) == large(ds)
-    return mean((agree & exists(ds)).sum("neuron") / exists(ds).sum("neuron"))
 
 
 @claim("Lemma E.4.10", above(0.99), expected="fails", because=(opposite_are_small,))
@@ -334,7 +297,17 @@ EXPERIMENTS = (
         "fig6_2c",
         says="The feature parts of neurons: their norm, and their angle to the mean pattern.",
         trainings=TRAINED,
-        claims=(large_share, feature_aligned, two_groups, small_norm),
+        # The last three explain Figure 6.5, which is at alpha = 0.6.
+        claims=(
+            large_share,
+            feature_aligned,
+            two_groups,
+            small_grow,
+            small_norm,
+            smallest_cost_less,
+            large_slope,
+            error_flat,
+        ),
         figure=draw_neurons("feature"),
     ),
     Experiment(

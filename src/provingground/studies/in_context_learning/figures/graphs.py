@@ -94,6 +94,18 @@ def gate(ds: xr.Dataset) -> xr.DataArray:
     return theory.gate(ds.coef_sum, ds.beta, ds.n_relevant)
 
 
+def ungated(ds: xr.Dataset) -> xr.DataArray:
+    """The margin if it went on in proportion to S beyond 1."""
+    rho = 1 / gate(ds).sel(coef_sum=0.0, drop=True) - 1
+    return (1 + rho * ds.coef_sum) / (1 + rho)
+
+
+def sides(ds: xr.Dataset, what: str) -> xr.DataArray:
+    """Queries and keys, side by side."""
+    pair = [ds[f"query_{what}"], ds[f"key_{what}"]]
+    return xr.concat(pair, "side", combine_attrs="drop").assign_coords(side=["query", "key"])
+
+
 def diagonal_only(ds: xr.Dataset) -> xr.Dataset:
     """As it would be if patterns did not repel each other."""
     eye = xr.DataArray(np.eye(6), dims=MAPS)
@@ -201,7 +213,7 @@ def by_laplacian(ds: xr.Dataset) -> Estimate:
 )
 def partners_small(ds: xr.Dataset) -> Everywhere:
     """queries and keys along other relevant patterns are below 1/M_1 + 1/M_2 of their own"""
-    both = xr.concat([ds.query_map, ds.key_map], "side").assign_coords(side=["query", "key"])
+    both = sides(ds, "map")
     eye = xr.DataArray(np.eye(6), dims=MAPS)
     own, rest = (both * eye).sum(MAPS) / 6, (abs(both) * (1 - eye)).max(MAPS)
     return everywhere(lambda a, b: paired_ratio(a, b) / share_of(ds), rest, own)
@@ -209,6 +221,33 @@ def partners_small(ds: xr.Dataset) -> Everywhere:
 
 def share_of(ds: xr.Dataset) -> float:
     return 1 / float(ds.n_relevant) + 1 / float(ds.dim - ds.n_relevant)
+
+
+def new_maps(ds: xr.Dataset) -> xr.DataArray:
+    r"""$k_i^\top Wk_j$ of the new patterns of every pairing at $S=\sqrt2$, $W$ of queries and keys:
+    projections of new patterns on new patterns, over $\beta$."""
+    k = xr.DataArray(COEFFICIENTS[-1], dims=("pairing", "row", "key_pattern"))
+    other = k.rename(row="column", key_pattern="query_pattern")
+    return xr.dot(sides(ds, "map"), k, other, dim=MAPS)
+
+
+def printed_small(ds: xr.Dataset) -> float:
+    r"""$\sqrt{\log M_1}(1/M_1+1/M_2)$ of (6.18) and (6.19)."""
+    return float(np.log(float(ds.n_relevant)) ** 0.5) * share_of(ds)
+
+
+@claim(
+    "Proposition 6.4.1 (6.18), out of domain",
+    below(1),
+    expected="fails",
+    because=(by_laplacian,),
+)
+def new_partners_small(ds: xr.Dataset) -> Everywhere:
+    """out of domain queries and keys along other new patterns are below sqrt(log M_1)
+    (1/M_1 + 1/M_2) (largest, mean over pairings, S = sqrt 2; ratio)"""
+    off = xr.DataArray(1 - np.eye(3), dims=("row", "column"))
+    rest = (abs(new_maps(ds)) * off).max(("row", "column")).mean("pairing")
+    return everywhere(mean, ds.beta * rest / printed_small(ds))
 
 
 @claim(
@@ -224,8 +263,20 @@ def share_of(ds: xr.Dataset) -> float:
 )
 def irrelevant_untouched(ds: xr.Dataset) -> Everywhere:
     """on irrelevant patterns W_Q and W_K stay what they were, delta (ratio)"""
-    both = xr.concat([ds.query_irrelevant, ds.key_irrelevant], "side")
-    return everywhere(mean, both.assign_coords(side=["query", "key"]) / ds.delta)
+    return everywhere(mean, sides(ds, "irrelevant") / ds.delta)
+
+
+@claim(
+    "Proposition 6.4.1 (6.19), out of domain",
+    below(1),
+    expected="fails",
+    because=(irrelevant_untouched,),
+)
+def new_irrelevant_small(ds: xr.Dataset) -> Everywhere:
+    """out of domain (K' = 5, the mean K'/2 of |kappa'|) queries and keys along irrelevant patterns
+    are below sqrt(log M_1) (1/M_1 + 1/M_2) (ratio)"""
+    part = ds.beta * sides(ds, "irrelevant") * ds.kappa_prime.max() / 2
+    return everywhere(mean, part / printed_small(ds))
 
 
 @claim(
@@ -245,6 +296,21 @@ def gate_law(ds: xr.Dataset) -> Everywhere:
     below_one = y.coef_sum[y.coef_sum < 1]
     part = y.sel(coef_sum=below_one) / one.mean("seed")
     return everywhere(mean, part - gate(ds).sel(coef_sum=below_one))
+
+
+@claim(
+    "found here",
+    equals(0, within=0.15),
+    kind="own",
+    law=curve("margin", lambda ds: gate(ds)),
+    rivals={"on in proportion": curve("margin", lambda ds: ungated(ds))},
+)
+def gate_open(ds: xr.Dataset) -> Everywhere:
+    """beyond S = 1 the margin does not go on: at sqrt 2 it is that at 1 (relative difference, over
+    pairings)"""
+    y = ds.margin.mean("pairing").isel(kappa_prime=-1, drop=True)
+    one = y.sel(coef_sum=1.0, drop=True).mean("seed")
+    return everywhere(mean, y.isel(coef_sum=-1, drop=True) / one - 1)
 
 
 @claim(
@@ -305,8 +371,11 @@ EXPERIMENTS = (
             sum_untouched,
             by_laplacian,
             partners_small,
+            new_partners_small,
             irrelevant_untouched,
+            new_irrelevant_small,
             gate_law,
+            gate_open,
             all_tasks_outside,
         ),
         figure=draw,

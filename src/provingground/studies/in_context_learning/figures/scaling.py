@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.claims import Claim, above, below, claim, curve, equals
+from provingground.claims import Altered, Claim, above, below, claim, curve, equals
 from provingground.stats import Estimate, Everywhere, everywhere, mean
 from provingground.study import Experiment, Trainings, axis, points
 
@@ -66,16 +66,23 @@ TRAININGS = Trainings(
 )
 
 
+def coefficient(y: xr.DataArray, columns: list[Any], place: int) -> Estimate:
+    """One coefficient of the logarithm of y in these columns, fitted to all settings at once."""
+    x = np.column_stack([np.ones(y.sizes["setting"]), *(c.to_numpy() for c in columns)])
+
+    def found(y: xr.DataArray) -> float:
+        return np.linalg.lstsq(x, np.log(y.mean("seed").to_numpy()), rcond=None)[0][1 + place]
+
+    return stats.jackknife(found, y)
+
+
+def logs(ds: xr.Dataset) -> list[Any]:
+    return [np.log(ds[n]) for n in NAMES]
+
+
 def fitted(ds: xr.Dataset, name: str, less: float | xr.DataArray = 1.0) -> Estimate:
-    """The exponent of one parameter in a law of all, fitted to all settings at once."""
-    x = np.column_stack([np.ones(ds.sizes["setting"]), *(np.log(ds[n].to_numpy()) for n in NAMES)])
-
-    def exponent(y: xr.DataArray) -> float:
-        return np.linalg.lstsq(x, np.log(y.mean("seed").to_numpy()), rcond=None)[0][
-            1 + NAMES.index(name)
-        ]
-
-    return stats.jackknife(exponent, ds.stopped_at / less)
+    """The exponent of one parameter in a law of all."""
+    return coefficient(ds.stopped_at / less, logs(ds), NAMES.index(name))
 
 
 @claim(
@@ -94,6 +101,29 @@ def fitted(ds: xr.Dataset, name: str, less: float | xr.DataArray = 1.0) -> Estim
 def steps_law(ds: xr.Dataset) -> Everywhere:
     """the steps are 0.6 m^0.88 M_1^0.45 alpha^-0.85 beta^-2 delta^-1.2 / eta (ratio)"""
     return everywhere(lambda y: mean(y).map(np.exp), np.log(ds.stopped_at / predicted(ds)))
+
+
+def bent(power: float) -> Altered:
+    """Steps of the law, with an exponent in alpha that grows with log(beta delta)."""
+
+    def law(ds: xr.Dataset) -> xr.DataArray:
+        return predicted(ds) * ds.alpha ** (power * np.log(ds.beta * ds.delta / 0.25))
+
+    return curve("stopped_at", law)
+
+
+@claim(
+    "found here",
+    above(0),
+    kind="own",
+    law=bent(0.2),
+    rivals={"one exponent": bent(0.0), "falls with it": bent(-0.2)},
+)
+def alpha_by_scale(ds: xr.Dataset) -> Estimate:
+    """the exponent of the steps in alpha is no constant, it grows with log(beta delta) (coefficient
+    of log(alpha) log(beta delta) in a fit with all parameters)"""
+    both = np.log(ds.alpha) * np.log(ds.beta * ds.delta)
+    return coefficient(ds.stopped_at * 1.0, [*logs(ds), both], len(NAMES))
 
 
 def exponent_claim(name: str, source: str, says: str, value: float, holds: bool = False) -> Claim:
@@ -127,7 +157,8 @@ EXPONENTS = (
 
 
 def draw(ds: xr.Dataset):
-    fig, panels = plot.figure(1, 2, title="Steps to a training loss of 0.1, at random settings")
+    title = "Steps to a training loss of 0.1, at random settings"
+    fig, panels = plot.figure(1, 2, title=title, seeds=ds.sizes["seed"])
     y = ds.stopped_at.mean("seed")
     laws: dict[str, Callable[[xr.Dataset], Any]] = {
         "the law found": predicted,
@@ -181,7 +212,8 @@ def free_fit(ds: xr.Dataset) -> Estimate:
 
 
 def draw_crowded(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Steps where other patterns crowd the decisive ones")
+    title = "Steps where other patterns crowd the decisive ones"
+    fig, (ax,) = plot.figure(title=title, seeds=ds.sizes["seed"])
     for n, patterns in enumerate(ds.n_relevant.values):
         y = np.sort((ds.stopped_at / predicted(ds)).sel(n_relevant=patterns).values)
         ax.plot(
@@ -196,7 +228,7 @@ EXPERIMENTS = (
         "scaling",
         says="Steps until the training loss is 0.1, in all parameters at once.",
         trainings=TRAININGS,
-        claims=(steps_law, *EXPONENTS),
+        claims=(steps_law, alpha_by_scale, *EXPONENTS),
         figure=draw,
     ),
     Experiment(
