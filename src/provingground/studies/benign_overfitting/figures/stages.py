@@ -180,14 +180,14 @@ EXPERIMENTS = (
             grid={
                 **DYNAMICS,
                 "test_samples": 50,  # no claim is about test data
-                "steps": 1400,
-                "record": 1401,
+                "steps": 2000,
+                "record": 2001,
                 "eps": 0.005,
                 "lr": [0.02, 0.01, 0.005],
                 "regime": cases({"benign": BENIGN, "harmful": HARMFUL}),
             },
             seeds=8,
-            quick={"lr": [0.02, 0.01], "steps": 700, "record": 701, "seeds": 6},
+            quick={"lr": [0.02, 0.01], "steps": 1000, "record": 1001, "seeds": 6},
         ),
         claims=(
             step_invariance,
