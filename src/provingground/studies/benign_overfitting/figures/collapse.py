@@ -50,8 +50,8 @@ def ratios(values: Any) -> Any:
     rivals={"R = 1": values_equal_at(1.0), "R = 4": values_equal_at(4.0)},
 )
 def value_boundary(ds: xr.Dataset) -> Everywhere:
-    """signal and noise end with equal values at R = 2, within a factor 1.5, whatever the noises, the
-    number of tokens, the step size, the initial weights and the rest"""
+    """signal and noise end with equal values at R = 2, within a factor 1.5, whatever the noises,
+    the number of tokens, the step size, the initial weights and the rest"""
     return everywhere(lambda y: threshold(y, "ratio", 0.0), lead(ds), keep="ratio")
 
 

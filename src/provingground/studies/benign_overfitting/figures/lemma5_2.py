@@ -79,7 +79,8 @@ def dominance(ds: xr.Dataset) -> Everywhere:
     rivals={"60 M^2": in_proportion(lambda ds: ratio(ds) / (20 * ds.tokens))},
 )
 def dominance_needs(ds: xr.Dataset) -> Everywhere:
-    """that takes R = 6M on the one side and 4/R = 6M on the other (ratio), not 60 M^2"""
+    """that takes, within a factor 4, the R = 6M of the first speeds on the one side and 4/R = 6M on
+    the other (ratio), not 60 M^2"""
     level, needed = float(full_lead(ds)), 6 * float(ds.tokens)
     ahead = lead(ds)
     sides = xr.concat(
