@@ -132,8 +132,8 @@ def linear_from(start: int) -> Altered:
 
 @claim("Lemma 5.3, Appendix E", above(0), bound="paper", rivals={"t": linear_from(10)})
 def score_log(ds: xr.Dataset) -> Everywhere:
-    """at training losses 0.3, 0.2 and 0.1 the winner's query-key product has gained on the loser's at
-    least log(1 + c t^2), with the c of its first ten steps, in both regimes (difference)"""
+    """at training losses 0.3, 0.2 and 0.1 the winner's query-key product has gained on the loser's
+    at least log(1 + c t^2), with the c of its first ten steps, in both regimes (difference)"""
     at = smallest_step(ds)
     gained = gained_score(at)
     curvature = gained.sel(step=10, drop=True).clip(min=0) / 10**2
