@@ -363,6 +363,28 @@ def test_the_logarithm_of_stage_three_is_that_of_a_logistic_margin():
         assert value <= theory.stage_three_value(dt * step, 0.5, c)
 
 
+def test_stage_three_of_a_training_is_the_logarithm_of_lemma_5_4():
+    """With the attention at its start a and b, the margin aV + bV' is log(e^m + rate t)."""
+    n, m, d, lr = 8, 4, 1024, 0.02
+    for ratio in (8.0, 0.5):
+        snr = float(theory.boundary_snr(n, 0.05, 1.0, ratio))
+        changes: dict[str, Any] = dict(
+            dim=d, samples=n, tokens=m, noise=0.05, noise_big=1.0, snr=snr, eps=0.01, lr=lr,
+            steps=2000, record=2001, key_width=64, value_width=64, init_scale=1 / 16,
+        )  # fmt: skip
+        cfg = Config(**(TINY | changes))
+        found = SPAN(identity.typed(cfg, "float32"), seed_key("s", 0))
+        start, end = int(np.argmax(found.train_loss < 0.05)), int(found.stopped_at)
+        assert 0 < start < end < 2000
+        a, b = float(found.attention_signal[start]), float(found.attention_noise[start])
+        margin = np.asarray(a * found.value_signal + b * found.value_noise)[start : end + 1]
+        speed = a**2 * float(signal_norm(cfg)) ** 2 / 2 + b**2 * d / n
+        rate = lr * float(found.read_out_norm2) * speed
+        law = theory.stage_three_value(np.arange(len(margin)), margin[0], rate)
+        assert law[-1] - law[0] > 1.2
+        np.testing.assert_allclose(margin - margin[0], law - law[0], atol=0.2)
+
+
 # ------------------------------------------------------------------- attention that is frozen
 
 

@@ -8,10 +8,11 @@ import xarray as xr
 
 from provingground import plot, stats
 from provingground.claims import above, claim, curve, equals
-from provingground.stats import Estimate, Everywhere, everywhere, threshold
+from provingground.stats import Estimate, Everywhere, everywhere, jackknife, threshold
 from provingground.study import Experiment, Trainings, axis, cases
 
-from .shared import CUT, at_ratio, lead, ratio, values_equal_at
+from .. import theory
+from .shared import CUT, at_ratio, inside, lead, ratio, values_equal_at
 
 VARIATIONS: Mapping[str, dict[str, Any]] = {
     "base": {},
@@ -49,8 +50,8 @@ def ratios(values: Any) -> Any:
     rivals={"R = 1": values_equal_at(1.0), "R = 4": values_equal_at(4.0)},
 )
 def value_boundary(ds: xr.Dataset) -> Everywhere:
-    """signal and noise end with equal values at R = 2, whatever the noises, the number of tokens,
-    the step size and the rest"""
+    """signal and noise end with equal values at R = 2, within a factor 1.5, whatever the noises,
+    the number of tokens, the step size, the initial weights and the rest"""
     return everywhere(lambda y: threshold(y, "ratio", 0.0), lead(ds), keep="ratio")
 
 
@@ -102,6 +103,89 @@ def n_snr2_moves(ds: xr.Dataset) -> Estimate:
     """where the ratio of the noises is not that of Condition 4.1 (10), the N SNR^2 of equal values
     moves by a factor over 20"""
     return largest_over_smallest(lead(ds), 0.0, per_n_snr2(ds))
+
+
+# ------------------------------------------------------------------------ what coarse steps do
+
+
+def smaller_step_over_larger(y: xr.DataArray, level: float) -> Estimate:
+    """The critical R with the smaller step size over that with the larger one."""
+
+    def logs(y: xr.DataArray) -> float:
+        both = (y.sel(lr=float(lr)) for lr in (y.lr.min(), y.lr.max()))
+        small, large = (np.log(threshold(one, "ratio", level).value) for one in both)
+        return float(small - large)
+
+    return jackknife(logs, y).map(np.exp)
+
+
+def same_at_each_step(ds: xr.Dataset) -> xr.Dataset:
+    """The Dataset whose test loss does not depend on the step size."""
+    one = ds.test_loss.sel(lr=float(ds.lr.max()), drop=True)
+    return ds.assign(test_loss=(one + 0 * ds.test_loss).transpose(*ds.test_loss.dims))
+
+
+@claim("found here", above(1.2), kind="own", rivals={"no effect of the step": same_at_each_step})
+def steps_move_the_cut(ds: xr.Dataset) -> Estimate:
+    """with four tokens, steps a tenth of Figure 1's move the R at which the test loss crosses 0.2
+    up by a factor over 1.2"""
+    return smaller_step_over_larger(ds.test_loss, CUT)
+
+
+def moved_with_the_step(ds: xr.Dataset) -> xr.Dataset:
+    """The Dataset whose values are equal at an R that moves as the cut in the loss does."""
+    r = 2 * (ds.lr.max() / ds.lr) ** 0.2
+    made = ds.value_noise * (ratio(ds) / r)
+    return ds.assign(value_signal=made.transpose(*ds.value_signal.dims))
+
+
+@claim(
+    "found here",
+    equals(1, times=1.2),
+    kind="own",
+    law=values_equal_at(2.0),
+    rivals={"moved as the cut is": moved_with_the_step},
+)
+def steps_leave_equal_values(ds: xr.Dataset) -> Estimate:
+    """the same steps move the R of equal values by less than a factor 1.2"""
+    return smaller_step_over_larger(lead(ds), 0.0)
+
+
+def test_loss_law(ds: xr.Dataset) -> xr.DataArray:
+    return theory.benign_test_loss(ds.value_signal.isel(step=-1), ds.tokens)
+
+
+@claim(
+    "derived from Lemma 5.5",
+    equals(1, within=0.15),
+    kind="own",
+    law=curve("test_loss", lambda ds: test_loss_law(ds).mean("seed")),
+    rivals={
+        "all queries uniform": curve(
+            "test_loss",
+            lambda ds: np.log1p(np.exp(-ds.value_signal.isel(step=-1).mean("seed") / ds.tokens)),
+        )
+    },
+)
+def small_steps_law(ds: xr.Dataset) -> Estimate:
+    """with four tokens and the smaller steps the test loss from R = 3 to 5 is l(V (2M-1)/M^2)
+    (ratio)"""
+    at = ds.sel(lr=float(ds.lr.min()))
+    return stats.paired_ratio(
+        *(inside(ratio(at) > 3, y) for y in (at.test_loss, test_loss_law(at)))
+    )
+
+
+def draw_steps(ds: xr.Dataset):
+    fig, axes = plot.figure(1, 2, title="Four tokens: what the step size moves")
+    for ax, y, words in (
+        (axes[0], ds.test_loss, "test loss"),
+        (axes[1], lead(ds), "lead of the signal's value"),
+    ):
+        plot.curve(ax, y.assign_attrs(long_name=words), "ratio", hue="lr", log="x")
+    axes[0].axhline(CUT, color=plot.GREY, linewidth=0.8)
+    axes[1].axhline(0, color=plot.GREY, linewidth=0.8)
+    return fig
 
 
 def draw(ds: xr.Dataset):
@@ -176,5 +260,23 @@ EXPERIMENTS = (
         ),
         claims=(value_boundary,),
         figure=draw_base,
+    ),
+    Experiment(
+        "collapse_steps",
+        says="Four tokens, at the step size of Figure 1 and at a tenth of it: the cut in the test "
+        "loss moves far, the R of equal values little.",
+        trainings=Trainings(
+            grid={
+                "samples": 8,
+                "tokens": 4,
+                "key_width": 256,
+                "lr": [0.1, 0.01],
+                "ratio": ratios(np.geomspace(0.7, 5, 16)),
+            },
+            seeds=16,
+            quick={"ratio": [*RATIOS, 5.0], "seeds": 6},
+        ),
+        claims=(steps_move_the_cut, steps_leave_equal_values, small_steps_law),
+        figure=draw_steps,
     ),
 )

@@ -54,15 +54,21 @@ def in_proportion(r: Callable[[xr.Dataset], Any]) -> Altered:
     "Lemmas 5.2 and E.3",
     above(1),
     bound="paper",
-    rivals={"3 to 1": in_proportion(lambda ds: 3.0), "1 to 3": in_proportion(lambda ds: 1 / 3)},
+    rivals={
+        "3 to 1": in_proportion(lambda ds: 3.0),
+        "1 to 3": in_proportion(lambda ds: 1 / 3),
+        "the other wins": in_proportion(lambda ds: 2 / ratio(ds)),
+    },
 )
 def dominance(ds: xr.Dataset) -> Everywhere:
-    """where the lemmas speak (N SNR^2 > 60 M^2 C_p^2, or N SNR^2 < 1), the winner's value is over
-    3M times the loser's (their lead over that of 3M to 1)"""
+    """where the lemmas speak, the signal's value is over 3M times the noise's (N SNR^2 > 60 M^2
+    C_p^2), or the noise's over 3M times the signal's (N SNR^2 < 1): the winner's lead over that of
+    3M to 1"""
     c_p = ds.noise_big / ds.noise
-    one = theory.stage_one_ratio(ds.samples, ds.snr, ds.tokens, c_p)
-    speaks = (one > 1) | (ds.samples * ds.snr**2 < 1)
-    return everywhere(mean, (abs(lead(ds)) / full_lead(ds)).isel(ratio=np.flatnonzero(speaks)))
+    benign = theory.stage_one_ratio(ds.samples, ds.snr, ds.tokens, c_p) > 1
+    harmful = ds.samples * ds.snr**2 < 1
+    ahead = xr.where(benign, lead(ds), -lead(ds)) / full_lead(ds)
+    return everywhere(mean, ahead.isel(ratio=np.flatnonzero(benign | harmful)))
 
 
 @claim(
@@ -73,7 +79,8 @@ def dominance(ds: xr.Dataset) -> Everywhere:
     rivals={"60 M^2": in_proportion(lambda ds: ratio(ds) / (20 * ds.tokens))},
 )
 def dominance_needs(ds: xr.Dataset) -> Everywhere:
-    """that takes R = 6M on the one side and 4/R = 6M on the other (ratio), not 60 M^2"""
+    """that takes, within a factor 4, the R = 6M of the first speeds on the one side and 4/R = 6M on
+    the other (ratio), not 60 M^2"""
     level, needed = float(full_lead(ds)), 6 * float(ds.tokens)
     ahead = lead(ds)
     sides = xr.concat(
