@@ -22,7 +22,7 @@ from .model import (
 )
 
 
-class KQProbes(eqx.Module):
+class Probes(eqx.Module):
     r"""Traces of $W = W_K^\top W_Q$ and $V = V_K^\top V_Q$, and Corollary 1's bound on them."""
 
     loss_easy: Float[Array, "stage"] = probe("loss of the easy part", "K^1")
@@ -36,7 +36,7 @@ class KQProbes(eqx.Module):
     stage: Float[Array, "stage"] = probe("stages done")
 
 
-class KQState(eqx.Module):
+class State(eqx.Module):
     """Keys and queries of both blocks, Corollary 1's log traces, and the least slack."""
 
     factors: Float[Array, "block 2 d d"]
@@ -44,7 +44,7 @@ class KQState(eqx.Module):
     slack: Float[Array, "block"]
 
 
-def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     r"""Descent on keys and queries, without noise, from $W_K = W_Q$, $V_K = V_Q$.
 
     Corollary 1: $\mathrm{Tr}$ grows by $1 - \eta\lambda + 2pk\eta/L$ a step, with
@@ -67,7 +67,7 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
     def traces(factors: Float[Array, "block 2 d d"]) -> Float[Array, "block"]:
         return jnp.einsum("bki,bki->b", factors[:, 0], factors[:, 1])
 
-    def step(s: KQState, t: Int[Array, ""]) -> KQState:
+    def step(s: State, t: Int[Array, ""]) -> State:
         lr = jnp.where(in_stage1(cfg, t), cfg.lr1, cfg.lr2)
         grad = jax.grad(lambda f: logistic_loss(margin(f)).mean())(s.factors)
         moved = (1 - lr * cfg.weight_decay) * s.factors - lr * grad
@@ -75,11 +75,9 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
         k = longest * jnp.einsum("n,bnl->b", slope, active.astype(float))
         rate = -cfg.weight_decay + k / cfg.tokens  # 2p = 1
         grown = (traces(moved) / traces(s.factors) - 1) / lr
-        return KQState(
-            moved, s.log_bound + jnp.log1p(lr * rate), jnp.minimum(s.slack, rate - grown)
-        )
+        return State(moved, s.log_bound + jnp.log1p(lr * rate), jnp.minimum(s.slack, rate - grown))
 
-    def measure(s: KQState) -> dict[str, Float[Array, ""]]:
+    def measure(s: State) -> dict[str, Float[Array, ""]]:
         w, v = products(s.factors)
         found = losses(y, out.easy(w), out.hard(v))
         w_trace, v_trace = traces(s.factors)
@@ -93,10 +91,10 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
     first = jnp.tile(keys_of, (1, 2, 1, 1))
     trace = iterate(
         step,
-        KQState(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
+        State(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
         steps=sum(stage_steps(cfg)),
         at=records(cfg),
         probe=measure,
     )
     w_slack, v_slack = trace.last.slack
-    return KQProbes(**trace.probes, w_slack=w_slack, v_slack=v_slack, stage=stage_of(cfg, trace))
+    return Probes(**trace.probes, w_slack=w_slack, v_slack=v_slack, stage=stage_of(cfg, trace))
