@@ -2,7 +2,7 @@
 
 from provingground.study import Study, simulator
 
-from . import gradient, kq, model, picture, reduced, theory, whole
+from . import facts, gradient, kq, model, picture, reduced, theory, whole
 from .figures import EXPERIMENTS
 
 BIBTEX = """
@@ -30,6 +30,7 @@ STUDY = Study(
         "full": simulator(model, precision="float64", says="W and V on N prompts"),
         "whole": simulator(whole, precision="float64", says="all of U, or with softmax"),
         "kq": simulator(kq, precision="float64", says="keys and queries, no noise"),
+        "facts": simulator(facts, says="a small transformer and a table of facts"),
         "picture": simulator(picture, says="tokens in the plane"),
         "gradient": simulator(gradient, precision="float64", says="Proposition 2, no training"),
     },

@@ -54,7 +54,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     w = random + cfg.aligned * jnp.outer(data.w_star, data.w_star)
     exact = jax.grad(lambda w: logistic_loss(y * out.easy(w) / 2).mean())(w)
     active = active_tokens(data, w)
-    other = active * (data.y[:, :-1] != y[:, None])
+    other = jnp.where(data.y[:, :-1] != y[:, None], active, 0.0)
     return Probes(
         printed_error=norm(easy_gradient(data, w, signed=False) - exact) / norm(exact),
         wrong_share=other.sum() / jnp.maximum(active.sum(), 1),

@@ -29,8 +29,8 @@ class Probes(eqx.Module):
     loss_hard: Float[Array, "stage"] = probe("loss of the hard part", "K^2")
     w_trace: Float[Array, "stage"] = probe("trace of W", r"\mathrm{Tr}\,W")
     v_trace: Float[Array, "stage"] = probe("trace of V", r"\mathrm{Tr}\,V")
-    w_bound: Float[Array, "stage"] = probe("Corollary 1's trace of W")
-    v_bound: Float[Array, "stage"] = probe("Corollary 1's trace of V")
+    w_log_bound: Float[Array, "stage"] = probe("logarithm of Corollary 1's trace of W")
+    v_log_bound: Float[Array, "stage"] = probe("logarithm of Corollary 1's trace of V")
     w_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of W")
     v_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of V")
     stage: Float[Array, "stage"] = probe("stages done")
@@ -81,10 +81,10 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         w, v = products(s.factors)
         found = losses(y, out.easy(w), out.hard(v))
         w_trace, v_trace = traces(s.factors)
-        w_bound, v_bound = jnp.exp(s.log_bound)
+        w_log, v_log = s.log_bound
         return dict(
             loss_easy=found["loss_easy"], loss_hard=found["loss_hard"],
-            w_trace=w_trace, v_trace=v_trace, w_bound=w_bound, v_bound=v_bound,
+            w_trace=w_trace, v_trace=v_trace, w_log_bound=w_log, v_log_bound=v_log,
         )  # fmt: skip
 
     keys_of = cfg.init_std * normal(stream(key, "init"), (2, 1, cfg.dim, cfg.dim))

@@ -5,6 +5,8 @@ from . import (
     cor1,
     eta_c,
     fig3,
+    fig5,
+    fig6,
     imbalance,
     literal,
     output_bias,
@@ -35,5 +37,7 @@ EXPERIMENTS = (
     *cor1.EXPERIMENTS,
     *literal.EXPERIMENTS,
     *fig3.EXPERIMENTS,
+    *fig5.EXPERIMENTS,
+    *fig6.EXPERIMENTS,
     *prop2.EXPERIMENTS,
 )

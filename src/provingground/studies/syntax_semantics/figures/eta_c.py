@@ -80,7 +80,7 @@ def joined(ds: xr.Dataset, at: Any) -> Any:
 
 @claim(
     "derived here",
-    equals(1, times=2.5),
+    equals(1, times=2),
     kind="own",
     law=as_if(joined),
     rivals={
@@ -96,7 +96,7 @@ def eta_c_law(ds: xr.Dataset) -> Everywhere:
 
 @claim(
     "derived here",
-    equals(1, times=2.5),
+    equals(1, times=2),
     kind="own",
     law=as_if(joined),
     rivals={
@@ -116,7 +116,7 @@ def in_units(ds: xr.Dataset, unit: Any) -> list[Estimate]:
     at = rest(ds.isel(ratio=0))
     scale = (joined(ds, at) / unit).broadcast_like(ds.variation)
     rates = learners(ds)
-    return [critical(rates.sel(variation=v)) * float(scale.sel(variation=v))
+    return [critical(rates.sel(variation=v)) / float(1 / scale.sel(variation=v))
             for v in ds.variation.values]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def gone(stage_end: xr.DataArray) -> xr.DataArray:
 
 @claim(
     "Theorem 3 (c.1)",
-    equals(1, within=0.2),
+    equals(1, within=0.25),
     kind="corrected",
     law=level("v_norm", lambda ds: rest(ds).hard),
     rivals={
@@ -133,7 +133,7 @@ EXPERIMENTS = (
         "rest",
         says="Where both parts come to rest after stage 2, at settings other than those of thm3.",
         trainings=Trainings(
-            grid={"variation": cases(VARIATIONS), "ratio": PART}, seeds=256, quick={"seeds": 12}
+            grid={"variation": cases(VARIATIONS), "ratio": PART}, seeds=256, quick={"seeds": 20}
         ),
         claims=CLAIMS,
         figure=draw,
@@ -144,7 +144,7 @@ EXPERIMENTS = (
         trainings=Trainings(
             grid={"ratio": PART, "z_norm": 12.0},
             seeds=256,
-            quick={"seeds": 12},
+            quick={"seeds": 20},
             # The margin spans what learns at all up to where the slope is gone; d and L act
             # through it and through (L - 1)/L alone.
             domain={

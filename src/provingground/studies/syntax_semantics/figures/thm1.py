@@ -18,10 +18,10 @@ from .shared import (
     ONE_SIDE,
     TWO_STAGES,
     ending,
+    level,
     over_settings,
     rest,
     rest_at,
-    scaled,
 )
 
 VARIATIONS = {
@@ -58,11 +58,11 @@ def hard_missed(ds: xr.Dataset) -> Everywhere:
 
 @claim(
     "Theorem 1 (a.1)",
-    equals(1, times=2),
+    equals(1, times=1.8),
     kind="corrected",
     rivals={
-        "one burst": scaled("v_norm", lambda ds: 5 * exact.burst(ds.lr1, ds.z_norm, ds.zeta_norm)),
-        "no noise in it": scaled("v_norm", lambda ds: (ds.init_std / 0.5) ** 0.5 * ds.lr1 / 0.1),
+        "1/d": level("v_norm", lambda ds: 1 / ds.dim),
+        "the noise itself": level("v_norm", lambda ds: 2 * ds.init_std),
     },
 )
 def burst_law(ds: xr.Dataset) -> Everywhere:

@@ -1,5 +1,7 @@
 """Theorem 4: what stage 2 does to the easy part."""
 
+from typing import Any
+
 import xarray as xr
 
 from provingground import plot
@@ -12,7 +14,7 @@ from .rest import easy_moves
 from .shared import BOTH, TWO_STAGES, easy_rest, ending, level, on, rest
 
 
-def allowed(ds: xr.Dataset) -> xr.DataArray:
+def allowed(ds: xr.Dataset) -> Any:
     r"""The right-hand side of (d.1) and (d.2) with $\epsilon_{V,1} = 1/d$ and constant 1."""
     return theory.theorem4_change(ds.dim, 1 / ds.dim)
 
