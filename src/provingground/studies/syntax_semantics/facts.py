@@ -31,7 +31,7 @@ class Config:
     relations: int = par(8, "n_r", "relations, each with answers of its own", low=2)
     answers: int = par(20, "n_a", "answers of a relation", low=2)
     layers: int = par(2, "L", "layers", low=1)
-    width: int = par(64, "d", "width", low=4)
+    width: int = par(64, "d", "width, an even number", low=4)
     epochs: int = par(40, "T", "epochs", low=2)
     early: int = par(3, "T_1", "epoch of the early snapshot", low=1)
     batch: int = par(32, "B", "batch size", low=1)
@@ -134,26 +134,83 @@ def accuracy(cfg: Config, w: Weights, data: Table) -> tuple[Float[Array, ""], Fl
 # ------------------------------------------------------------------------------ edits
 
 
-def kept(matrix: Float[Array, "L a b"], keep: Float[Array, "rank"]) -> Float[Array, "L a b"]:
-    """Matrices with some of their singular values, largest first."""
-    u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
-    return jnp.einsum("lar,lr,r,lrb->lab", u, s, keep, v)
+def round_robin(n: int) -> Int[np.ndarray, "round 2 pair"]:
+    """Every pair of n (an even number) in n - 1 rounds of disjoint pairs."""
+    ring, rounds = np.arange(n - 1), []
+    for shift in range(n - 1):
+        row = np.append(np.roll(ring, shift), n - 1)
+        rounds.append([row[: n // 2], row[n // 2 :][::-1]])
+    return np.array(rounds, np.int32)
 
 
-def edit(cfg: Config, w: Weights, keep: Float[Array, "rank"]) -> Weights:
-    """The attention weights of every layer, edited."""
+def singular(
+    matrix: Float[Array, "a n"], sweeps: int = 12
+) -> tuple[Float[Array, "a n"], Float[Array, "n n"]]:
+    r"""$U\Sigma$ and $V$ of $A = U\Sigma V^\top$, largest first, by one-sided Jacobi rotations.
+
+    LAPACK's is not used: on a CPU two programs that call it in a loop may wait for each other.
+    """
+    pairs = jnp.asarray(round_robin(matrix.shape[1]))
+
+    def turn(t: Int[Array, ""], state: tuple[Array, Array]) -> tuple[Array, Array]:
+        columns, turned = state
+        i, j = pairs[t % len(pairs)]
+        x, y = columns[:, i], columns[:, j]
+        across = jnp.sum(x * y, axis=0)
+        ahead = jnp.sum(y * y, axis=0) - jnp.sum(x * x, axis=0)
+        zeta = ahead / jnp.where(across == 0, 1.0, 2 * across)
+        tangent = jnp.where(zeta >= 0, 1.0, -1.0) / (jnp.abs(zeta) + jnp.sqrt(1 + zeta**2))
+        tangent = jnp.where(across == 0, 0.0, tangent)
+        cos = 1 / jnp.sqrt(1 + tangent**2)
+        sin = cos * tangent
+
+        def rotated(m: Array) -> Array:
+            x, y = m[:, i], m[:, j]
+            m = m.at[:, i].set(cos[None] * x - sin[None] * y)
+            return m.at[:, j].set(sin[None] * x + cos[None] * y)
+
+        return rotated(columns), rotated(turned)
+
+    start = matrix, jnp.eye(matrix.shape[1], dtype=matrix.dtype)
+    columns, turned = jax.lax.fori_loop(0, sweeps * len(pairs), turn, start)
+    order = jnp.argsort(-jnp.sum(columns**2, axis=0))
+    return columns[:, order], turned[:, order]
+
+
+def attention_rows(cfg: Config, w: Weights) -> list[Float[Array, "L a d"]]:
+    """The matrices that are edited: Q, K, V (or all three as one) and O, of every layer."""
     b, n, d = w.blocks, cfg.layers, cfg.width
     rows = [m.reshape(n, d, d) for m in (b.w_q, b.w_k, b.w_v)]
+    out = jnp.moveaxis(b.w_o, 1, 2).reshape(n, d, d)
+    return [jnp.concatenate(rows, axis=1), out] if cfg.edited == "fused" else [*rows, out]
+
+
+def put_back(cfg: Config, w: Weights, rows: list[Float[Array, "L a d"]]) -> Weights:
+    """The network with other attention weights."""
+    b, n, d = w.blocks, cfg.layers, cfg.width
+    *parts, out = rows
     if cfg.edited == "fused":
-        rows = jnp.split(kept(jnp.concatenate(rows, axis=1), keep), 3, axis=1)
-    else:
-        rows = [kept(m, keep) for m in rows]
-    out = kept(jnp.moveaxis(b.w_o, 1, 2).reshape(n, d, d), keep)
-    made = [m.reshape(b.w_q.shape) for m in rows]
+        parts = jnp.split(parts[0], 3, axis=1)
     heads = jnp.moveaxis(out.reshape(n, d, b.w_o.shape[1], -1), 2, 1)
+    made = [m.reshape(b.w_q.shape) for m in parts]
     return eqx.tree_at(
         lambda w: (w.blocks.w_q, w.blocks.w_k, w.blocks.w_v, w.blocks.w_o), w, (*made, heads)
     )
+
+
+def edits(
+    cfg: Config, w: Weights, data: Table
+) -> tuple[Float[Array, "order rho"], Float[Array, "order rho"]]:
+    """Accuracy with part of the singular values of every attention matrix."""
+    apart = [jax.vmap(singular)(m) for m in attention_rows(cfg, w)]
+
+    def one(keep: Float[Array, "rank"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        rows = [jnp.einsum("lar,r,lbr->lab", us, keep, v) for us, v in apart]
+        return accuracy(cfg, put_back(cfg, w, rows), data)
+
+    every = jnp.asarray(kept_ranks(cfg.width))
+    flat = jax.lax.map(one, every.reshape(-1, cfg.width))
+    return tuple(a.reshape(every.shape[:2]) for a in flat)  # pyright: ignore[reportReturnType]
 
 
 def kept_ranks(width: int) -> Float[np.ndarray, "order rho rank"]:
@@ -196,14 +253,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     found = dict(trace.probes)
     weights = found.pop("weights")
     two = jax.tree.map(lambda a: a[np.array([min(cfg.early, cfg.epochs), cfg.epochs])], weights)
-    keep = jnp.asarray(kept_ranks(cfg.width))
-
-    def edits(w: Weights) -> tuple[Float[Array, "2 R"], Float[Array, "2 R"]]:
-        return jax.lax.map(
-            lambda row: jax.lax.map(lambda k: accuracy(cfg, edit(cfg, w, k), one), row), keep
-        )
-
-    edited_type, edited_exact = jax.lax.map(edits, two)
+    edited_type, edited_exact = jax.lax.map(lambda w: edits(cfg, w, one), two)
     return Probes(
         **found,
         edited_type=edited_type,
