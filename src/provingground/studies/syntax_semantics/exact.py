@@ -107,7 +107,7 @@ class Rest(NamedTuple):
 
 
 def easy_rest(
-    margin: float, dim: float, tokens: float, weight_decay: float, positive: float = 0.5
+    margin: float, dim: int | float, tokens: int | float, weight_decay: float, positive: float = 0.5
 ) -> float:
     r"""$c$ of $W = c\,w^\star w^{\star\top}$ at rest: $\lambda c = -\partial_c\hat L$ at $g = 0$.
 
@@ -127,8 +127,8 @@ def easy_rest(
 
 def one_side_rest(
     margin: float,
-    dim: float,
-    tokens: float,
+    dim: int | float,
+    tokens: int | float,
     weight_decay: float,
     z_norm: float,
     zeta_norm: float,
@@ -172,7 +172,7 @@ class TraceRest(NamedTuple):
 
 
 def trace_rest(
-    margin: float, dim: float, tokens: float, weight_decay: float, zeta_norm: float
+    margin: float, dim: int | float, tokens: int | float, weight_decay: float, zeta_norm: float
 ) -> TraceRest:
     r"""Traces of $W = W_K^\top W_Q$, $V = V_K^\top V_Q$ at rest, $V = e\,\zeta\zeta^\top/r^2$.
 

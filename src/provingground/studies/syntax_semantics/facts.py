@@ -126,7 +126,7 @@ def loss(w: Weights, data: Table) -> Float[Array, ""]:
 
 def accuracy(cfg: Config, w: Weights, data: Table) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """How many answers are of the right type, and right."""
-    said = jnp.argmax(logits(w, data), axis=-1)
+    said = jnp.argmax(logits(w, data), axis=-1).astype(jnp.int32)
     typed = said // cfg.answers == data.relation
     return jnp.mean(typed, dtype=float), jnp.mean(said == data.answer, dtype=float)
 

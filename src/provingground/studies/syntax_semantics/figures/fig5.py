@@ -15,9 +15,9 @@ from .shared import level
 SCHEDULES = cases({"constant": {}, "annealed": {"anneal": 0.95}})
 SMALL: dict[str, Any] = dict(subjects=40, relations=6, answers=10, width=32, epochs=24, lr=3e-3)
 FACTS = Trainings(
-    grid={"schedule": SCHEDULES, "early": 3},
+    grid={"schedule": SCHEDULES, "early": 2},
     seeds=8,
-    quick={**SMALL, "early": 3, "seeds": 4},
+    quick={**SMALL, "early": 2, "seeds": 4},
     simulator="facts",
 )
 
@@ -33,10 +33,10 @@ def type_early(ds: xr.Dataset) -> Everywhere:
     return everywhere(mean, at_epoch(ds.type_accuracy, ds.early))
 
 
-@claim("Figure 5, T = 5", below(0.7), rivals={
+@claim("Figure 5, T = 5", below(0.5), bound="paper", rivals={
     "learned at once": lambda ds: ds.assign(exact_accuracy=ds.type_accuracy)})  # fmt: skip
 def exact_early(ds: xr.Dataset) -> Everywhere:
-    """and many of them are still wrong"""
+    """and most of them are still wrong"""
     return everywhere(mean, at_epoch(ds.exact_accuracy, ds.early))
 
 

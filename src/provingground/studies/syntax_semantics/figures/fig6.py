@@ -29,7 +29,7 @@ def exact_rises(ds: xr.Dataset) -> Everywhere:
     """at the late epoch more of the largest singular values never cost right answers (least step,
     up to 0.05)"""
     late = ds.edited_exact.sel(snapshot="late", order="largest")
-    return everywhere(lambda y: monotone(y, "rho", "up"), late, keep="rho")
+    return everywhere(lambda y: monotone(y, "rho", "increasing"), late, keep="rho")
 
 
 @claim("found here", above(0.8), kind="own", rivals={"swapped": swapped})
