@@ -177,7 +177,7 @@ EXPERIMENTS = (
         trainings=Trainings(
             grid={"z_norm": 12.0, "variation": cases(VARIATIONS), "ratio": ratios(STEPS)},
             seeds=128,
-            quick={"variation": cases({k: VARIATIONS[k] for k in QUICK}), "seeds": 12},
+            quick={"variation": cases({k: VARIATIONS[k] for k in QUICK}), "seeds": 16},
         ),
         claims=(eta_c_settings, u4_moves),
         figure=draw,

@@ -133,7 +133,7 @@ EXPERIMENTS = (
         "rest",
         says="Where both parts come to rest after stage 2, at settings other than those of thm3.",
         trainings=Trainings(
-            grid={"variation": cases(VARIATIONS), "ratio": PART}, seeds=256, quick={"seeds": 20}
+            grid={"variation": cases(VARIATIONS), "ratio": PART}, seeds=256, quick={"seeds": 32}
         ),
         claims=CLAIMS,
         figure=draw,
