@@ -6,6 +6,8 @@ alone tells ("syntax"); which of them is the answer the subject tells too ("sema
 Letters in shapes: F facts, Q = 3 F prompts, T tokens, L layers, d width, O answers of all types.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -234,7 +236,7 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         rows = jax.random.randint(jax.random.fold_in(order, t), (cfg.batch,), 0, number)
         return jax.tree.map(lambda a: a[rows], data)
 
-    def rate(t: Int[Array, ""]) -> Float[Array, ""]:
+    def rate(t: Any) -> Any:
         return cfg.lr * cfg.anneal ** (t // steps).astype(float)
 
     def measure(w: Weights) -> dict:

@@ -38,17 +38,11 @@ PLACES = {
 
 def far_from_dying(settings: Any) -> bool:
     """Neither part is about to die: a fifth more or less decay leaves the same parts alive."""
-    names, decay = ("margin", "dim", "tokens"), settings["weight_decay"]
-    alive = {
-        tuple(
-            x > 0.2
-            for x in exact.trace_rest(
-                *(float(settings[n]) for n in names), decay * f, settings["zeta_norm"]
-            )
-        )
-        for f in (0.8, 1.0, 1.25)
-    }
-    return len(alive) == 1 and settings["z_norm"] < settings["zeta_norm"] / 3
+    margin, dim, tokens = (float(settings[n]) for n in ("margin", "dim", "tokens"))
+    decay, r = settings["weight_decay"], settings["zeta_norm"]
+    found = (exact.trace_rest(margin, dim, tokens, decay * f, r) for f in (0.8, 1.0, 1.25))
+    alive = {tuple(trace > 0.2 for trace in rest) for rest in found}
+    return len(alive) == 1 and settings["z_norm"] < r / 3
 
 
 def at_rest(ds: xr.Dataset) -> exact.TraceRest:

@@ -11,7 +11,7 @@ from provingground.study import Experiment, Trainings, axis, cases
 
 from .. import exact
 from ..exact import FLOOR, LOG2
-from .shared import COOL, easy_rest, ending, level, over_settings, rest, rest_at, scaled
+from .shared import COOL, ending, level, over_settings, rest, rest_at, scaled
 
 VARIATIONS = {
     "as thm3": {},
@@ -49,8 +49,9 @@ def learnable(settings: Any) -> bool:
 PART = axis([0.25], r"\eta_2/\eta_c", "step over the critical one", sets=below_the_gate)
 
 
-def gone(stage_end: xr.DataArray) -> xr.DataArray:
-    return LOG2 - stage_end
+def gone(loss: Any) -> Any:
+    """How far a loss has fallen from log 2."""
+    return LOG2 - loss
 
 
 @claim(
@@ -78,11 +79,6 @@ def rest_norm(ds: xr.Dataset) -> Everywhere:
 def rest_loss(ds: xr.Dataset) -> Everywhere:
     """the loss of the hard part falls to that of one side at rest (median fall over predicted)"""
     return everywhere(median, gone(ending(ds.loss_hard, 2)) / gone(rest(ds).loss_hard))
-
-
-def moved(ds: xr.Dataset) -> xr.DataArray:
-    """What part of the easy signal the hard part costs it, at rest."""
-    return 1 - rest(ds).easy / easy_rest(ds)
 
 
 @claim(

@@ -68,8 +68,8 @@ def of_settings(ds: xr.Dataset, f: Callable[..., Any], *names: str) -> tuple[xr.
     return tuple(a.assign_coords({n: at[n] for n in a.dims if n in at}) for a in found)
 
 
-def rest(ds: xr.Dataset) -> exact.Rest:
-    """Both parts at rest with one side learned, at every setting."""
+def rest(ds: xr.Dataset) -> Any:
+    """Both parts at rest with one side learned: an `exact.Rest` of arrays, at every setting."""
     names = ("margin", "dim", "tokens", "weight_decay", "z_norm", "zeta_norm")
     return exact.Rest(*of_settings(ds, exact.one_side_rest, *names))  # pyright: ignore
 
