@@ -54,7 +54,12 @@ def noise_costs(ds: xr.Dataset) -> Estimate:
 
 
 def draw(ds: xr.Dataset):
-    fig, axes = plot.figure(1, ds.sizes["z_norm"], title="It is the step, not the temperature")
+    fig, axes = plot.figure(
+        1,
+        ds.sizes["z_norm"],
+        title="It is the step, not the temperature",
+        seeds=ds.sizes["seed"],
+    )
     done = learners(ds)
     four = [("small", SMALL, "low", COOL), ("small", SMALL, "high", 1.0),
             ("large", LARGE, "low", COOL), ("large", LARGE, "high", 1.0)]  # fmt: skip

@@ -143,7 +143,9 @@ def draw_bound(ds: xr.Dataset):
 
 
 def draw_learning(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Where the traces of W and V come to rest", width=5.5)
+    fig, (ax,) = plot.figure(
+        title="Where the traces of W and V come to rest", width=5.5, seeds=ds.sizes["seed"]
+    )
     place = ds.place.drop_attrs()
     place.attrs["long_name"] = "setting"
     for block, name in (("w", "easy"), ("v", "hard")):
@@ -151,7 +153,8 @@ def draw_learning(ds: xr.Dataset):
         each = [mean(final(ds, block).sel(place=p)) for p in place.values]
         plot.curve(ax, each, place, label=words, line=False)
         at = getattr(at_rest(ds), name).broadcast_like(place)
-        plot.theory_curve(ax, range(len(place)), at.values, f"{words} at rest")
+        for k, y in enumerate(at.values):
+            plot.theory_curve(ax, [k - 0.3, k + 0.3], [y, y], f"{words} at rest")
     ax.set_ylabel("trace at the end")
     ax.tick_params(axis="x", rotation=30)
     return fig

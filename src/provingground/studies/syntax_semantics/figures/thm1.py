@@ -92,7 +92,9 @@ def draw(ds: xr.Dataset):
 
 
 def draw_law(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="The hard signal behind a shut gate", width=4.6)
+    fig, (ax,) = plot.figure(
+        title="The hard signal behind a shut gate", width=4.6, seeds=ds.sizes["seed"]
+    )
     squared = ending((ds.v_norm / predicted(ds)) ** 2, 1)
     each = [mean(squared.sel(variation=v)).map(np.sqrt) for v in ds.variation.values]
     over_settings(ax, each, ds.variation, "r.m.s. norm over its law", 1.0)

@@ -129,7 +129,9 @@ def draw(ds: xr.Dataset):
 
 
 def draw_law(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="The easy signal at other settings", width=4.6)
+    fig, (ax,) = plot.figure(
+        title="The easy signal at other settings", width=4.6, seeds=ds.sizes["seed"]
+    )
     ratio = ending(ds.w_norm, 1) / easy_rest(ds)
     each = [mean(ratio.sel(variation=v)) for v in ds.variation.values]
     over_settings(ax, each, ds.variation, "norm over that at rest", 1.0)
