@@ -15,7 +15,7 @@ from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
 from provingground.studies.syntax_semantics import exact, facts, kq, reduced, theory, whole
-from provingground.studies.syntax_semantics.figures import cor1, shared, thm2
+from provingground.studies.syntax_semantics.figures import cor1, eta_c, rest, shared, thm1, thm2
 from provingground.studies.syntax_semantics.gradient import easy_gradient
 from provingground.studies.syntax_semantics.model import (
     SHARE,
@@ -498,19 +498,19 @@ def test_a_burst_is_one_gradient_step_of_one_side():
 def test_small_steps_come_to_the_rest_of_one_side(u, r, decay):
     """From the learned side, at a step far below the critical one, without noise."""
     cfg = Config(z_norm=u, zeta_norm=r, weight_decay=decay)
-    rest = theory.rest_of(cfg)
-    gate = exact.keeping_lr(rest.hard, u, r, rest.slope)
+    at = theory.rest_of(cfg)
+    gate = exact.keeping_lr(at.hard, u, r, at.slope)
     one = np.array([[1.0, -u / r], [u / r, 0.0]])
-    v = 0.9 * rest.hard * one / np.linalg.norm(one)
+    v = 0.9 * at.hard * one / np.linalg.norm(one)
     lr = float(gate) / 40
     step = jit(lambda v, c: reference(v, c, cfg, lr))
     v, c = jax.lax.fori_loop(
-        0, int(6 / (lr * decay)), lambda _, s: step(*s), (jnp.asarray(v), jnp.array(rest.easy))
+        0, int(6 / (lr * decay)), lambda _, s: step(*s), (jnp.asarray(v), jnp.array(at.easy))
     )
-    assert np.linalg.norm(v) == pytest.approx(rest.hard, rel=0.05)
-    assert float(c) == pytest.approx(rest.easy, rel=0.02)
+    assert np.linalg.norm(v) == pytest.approx(at.hard, rel=0.05)
+    assert float(c) == pytest.approx(at.easy, rel=0.02)
     loss = exact.hard_loss(exact.hard_output(np.asarray(v), u, r, cfg.tokens))
-    assert loss == pytest.approx(rest.loss_hard, abs=0.01)
+    assert loss == pytest.approx(at.loss_hard, abs=0.01)
 
 
 def reference(v, c, cfg: Config, lr: float):
@@ -539,14 +539,14 @@ def test_the_rest_of_one_side_is_dimensionless():
 
 
 def test_the_critical_step_is_below_both_of_its_parts():
-    rest = theory.rest_of(Config(z_norm=12.0))
-    keep = exact.keeping_lr(rest.hard, 12.0, 3.0, rest.slope)
+    at = theory.rest_of(Config(z_norm=12.0))
+    keep = exact.keeping_lr(at.hard, 12.0, 3.0, at.slope)
     for noise in (0.01, 0.1, 1.0):
-        find = exact.finding_lr(noise, 12.0, 3.0, rest.slope)
-        both = exact.critical_lr(noise, rest.hard, 12.0, 3.0, rest.slope)
+        find = exact.finding_lr(noise, 12.0, 3.0, at.slope)
+        both = exact.critical_lr(noise, at.hard, 12.0, 3.0, at.slope)
         assert min(keep, find) / math.sqrt(2) - 1e-12 <= both < min(keep, find)
-    assert exact.critical_lr(0.0, rest.hard, 12.0, 3.0, rest.slope) == 0
-    found = exact.critical_lr(0.5 * math.sqrt(0.05), rest.hard, 12.0, 3.0, rest.slope)
+    assert exact.critical_lr(0.0, at.hard, 12.0, 3.0, at.slope) == 0
+    found = exact.critical_lr(0.5 * math.sqrt(0.05), at.hard, 12.0, 3.0, at.slope)
     assert found == pytest.approx(0.026, abs=0.001)
 
 
@@ -573,11 +573,11 @@ def test_traces_of_keys_and_queries_come_to_rest(zeta, decay):
         k2=8.0, record=3,
     )  # fmt: skip
     found = jit(kq.simulate)(cfg, key())
-    rest = exact.trace_rest(0.8, 8, 25, decay, zeta)
-    scale = max(rest)
-    assert abs(found.w_trace[-1] - rest.easy) < 0.2 * scale
-    assert abs(found.v_trace[-1] - rest.hard) < 0.1 * scale
-    assert (rest.easy == 0) == (decay == 0.2)
+    at = exact.trace_rest(0.8, 8, 25, decay, zeta)
+    scale = max(at)
+    assert abs(found.w_trace[-1] - at.easy) < 0.2 * scale
+    assert abs(found.v_trace[-1] - at.hard) < 0.1 * scale
+    assert (at.easy == 0) == (decay == 0.2)
 
 
 # ----------------------------------------------------------------------- table of facts
@@ -677,3 +677,27 @@ def test_a_stage_ends_with_the_mean_of_its_last_records():
     y = xr.DataArray(np.arange(81.0)[None], dims=("seed", "stage"))
     same(shared.ending(y, 1), [np.arange(31, 41).mean()])
     same(shared.ending(y, 2), [np.arange(71, 81).mean()])
+
+
+@pytest.mark.parametrize(
+    ("room", "base", "where"),
+    [
+        (rest, {"k2": 8.0}, rest.learnable),
+        (eta_c, {"z_norm": 12.0}, eta_c.gated),
+        (thm1, {}, thm1.shut),
+        (thm2, {}, thm2.gate_shut),
+    ],
+)
+def test_settings_at_which_laws_are_shown_lie_where_they_are_meant_to_hold(room, base, where):
+    for name, changes in room.VARIATIONS.items():
+        cfg = Config(**(base | changes))
+        assert where({f: getattr(cfg, f) for f in cfg.__dataclass_fields__}), name
+
+
+def test_the_theory_of_settings_keeps_their_dims():
+    ds = xr.Dataset(coords={"z_norm": ("n", [8.0, 12.0]), "zeta_norm": 3.0, "margin": 1.2,
+                            "dim": 16, "tokens": 49, "weight_decay": ("m", [0.02, 0.06, 0.2])})  # fmt: skip
+    found = shared.rest(ds)
+    assert found.hard.sizes == {"m": 3, "n": 2}
+    one = exact.one_side_rest(1.2, 16, 49, 0.06, 12.0, 3.0)
+    same([getattr(found, f).values[1, 1] for f in one._fields], one)

@@ -23,11 +23,11 @@ VARIATIONS = {
     "u = 16": {"z_norm": 16.0},
     r"$\lambda = .02$": {"weight_decay": 0.02},
     r"$\lambda = .2$, r = 4": {"weight_decay": 0.2, "zeta_norm": 4.0},
-    r"$\tau_0 = .2$": {"init_std": 0.2},
+    r"$\tau_0 = .35$": {"init_std": 0.35},
     r"$\tau_0 = 1$": {"init_std": 1.0},
     r"$\gamma_0 = .7$": {"margin": 0.7},
     r"$\gamma_0 = 1.7$": {"margin": 1.7},
-    "u = 30, r = 8": {"z_norm": 30.0, "zeta_norm": 8.0},
+    "u = 30, r = 8": {"z_norm": 30.0, "zeta_norm": 8.0, "init_std": 0.25},
 }
 QUICK = ("u = 6", "u = 12", "u = 12, r = 1.5", "u = 12, r = 5", r"$\lambda = .02$",
          r"$\tau_0 = 1$", r"$\gamma_0 = .7$", "u = 30, r = 8")  # fmt: skip

@@ -26,11 +26,11 @@ from .shared import (
 
 VARIATIONS = {
     "as thm3": {},
-    r"$\eta_1 = .03$": {"lr1": 0.03, "lr2": 0.03},
+    r"$\eta_1 = .05$": {"lr1": 0.05, "lr2": 0.05},
     r"$\eta_1 = .4$": {"lr1": 0.4, "lr2": 0.4},
     r"$\tau_0 = 1.5$": {"init_std": 1.5},
     "u = 10, r = 2": {"z_norm": 10.0, "zeta_norm": 2.0, "lr1": 0.2, "lr2": 0.2},
-    "u = 30, r = 6": {"z_norm": 30.0, "zeta_norm": 6.0},
+    "u = 30, r = 6": {"z_norm": 30.0, "zeta_norm": 6.0, "lr1": 0.05, "lr2": 0.05},
     r"$\lambda = .02$": {"weight_decay": 0.02},
     r"$\gamma_0 = .6$": {"margin": 0.6},
 }
@@ -62,7 +62,7 @@ def hard_missed(ds: xr.Dataset) -> Everywhere:
     kind="corrected",
     rivals={
         "1/d": level("v_norm", lambda ds: 1 / ds.dim),
-        "the noise itself": level("v_norm", lambda ds: 2 * ds.init_std),
+        "that of the noise": level("v_norm", lambda ds: ds.init_std * ds.dim),
     },
 )
 def burst_law(ds: xr.Dataset) -> Everywhere:
