@@ -503,10 +503,12 @@ def test_small_steps_come_to_the_rest_of_one_side(u, r, decay):
     one = np.array([[1.0, -u / r], [u / r, 0.0]])
     v = 0.9 * at.hard * one / np.linalg.norm(one)
     lr = float(gate) / 40
-    step = jit(lambda v, c: reference(v, c, cfg, lr))
-    v, c = jax.lax.fori_loop(
-        0, int(6 / (lr * decay)), lambda _, s: step(*s), (jnp.asarray(v), jnp.array(at.easy))
+    run = jit(
+        lambda s: jax.lax.fori_loop(
+            0, int(6 / (lr * decay)), lambda _, s: reference(*s, cfg, lr), s
+        )
     )
+    v, c = run((jnp.asarray(v), jnp.array(at.easy)))
     assert np.linalg.norm(v) == pytest.approx(at.hard, rel=0.05)
     assert float(c) == pytest.approx(at.easy, rel=0.02)
     loss = exact.hard_loss(exact.hard_output(np.asarray(v), u, r, cfg.tokens))
@@ -587,7 +589,7 @@ SMALL: dict[str, Any] = dict(subjects=6, relations=3, answers=4, width=8, epochs
 
 
 def facts_config(**changes) -> facts.Config:
-    return identity.typed(facts.Config(**(SMALL | changes)), "float32")
+    return identity.typed(facts.Config(**(SMALL | changes)), "float64")
 
 
 @pytest.mark.parametrize("padding", ["left", "right"])
@@ -695,8 +697,9 @@ def test_settings_at_which_laws_are_shown_lie_where_they_are_meant_to_hold(room,
 
 
 def test_the_theory_of_settings_keeps_their_dims():
-    ds = xr.Dataset(coords={"z_norm": ("n", [8.0, 12.0]), "zeta_norm": 3.0, "margin": 1.2,
-                            "dim": 16, "tokens": 49, "weight_decay": ("m", [0.02, 0.06, 0.2])})  # fmt: skip
+    scalars = {"zeta_norm": 3.0, "margin": 1.2, "dim": 16, "tokens": 49}
+    arrays = {"z_norm": ("n", [8.0, 12.0]), "weight_decay": ("m", [0.02, 0.06, 0.2])}
+    ds = xr.Dataset(coords={**scalars, **arrays})
     found = shared.rest(ds)
     assert found.hard.sizes == {"m": 3, "n": 2}
     one = exact.one_side_rest(1.2, 16, 49, 0.06, 12.0, 3.0)

@@ -179,7 +179,7 @@ def singular(
     return columns[:, order], turned[:, order]
 
 
-def attention_rows(cfg: Config, w: Weights) -> list[Float[Array, "L a d"]]:
+def attention_rows(cfg: Config, w: Weights) -> list[Float[Array, "L _ d"]]:
     """The matrices that are edited: Q, K, V (or all three as one) and O, of every layer."""
     b, n, d = w.blocks, cfg.layers, cfg.width
     rows = [m.reshape(n, d, d) for m in (b.w_q, b.w_k, b.w_v)]
@@ -187,7 +187,7 @@ def attention_rows(cfg: Config, w: Weights) -> list[Float[Array, "L a d"]]:
     return [jnp.concatenate(rows, axis=1), out] if cfg.edited == "fused" else [*rows, out]
 
 
-def put_back(cfg: Config, w: Weights, rows: list[Float[Array, "L a d"]]) -> Weights:
+def put_back(cfg: Config, w: Weights, rows: list[Float[Array, "L _ d"]]) -> Weights:
     """The network with other attention weights."""
     b, n, d = w.blocks, cfg.layers, cfg.width
     *parts, out = rows
@@ -210,7 +210,7 @@ def edits(
         rows = [jnp.einsum("lar,r,lbr->lab", us, keep, v) for us, v in apart]
         return accuracy(cfg, put_back(cfg, w, rows), data)
 
-    every = jnp.asarray(kept_ranks(cfg.width))
+    every = jnp.asarray(kept_ranks(cfg.width), float)
     flat = jax.lax.map(one, every.reshape(-1, cfg.width))
     return tuple(a.reshape(every.shape[:2]) for a in flat)  # pyright: ignore[reportReturnType]
 
@@ -218,7 +218,7 @@ def edits(
 def kept_ranks(width: int) -> Float[np.ndarray, "order rho rank"]:
     """Which ranks are kept: the largest or the smallest part of the singular values."""
     rank, count = np.arange(width), np.round(RHOS * width)[:, None]
-    return np.stack([rank < count, rank >= width - count]).astype(np.float32)
+    return np.stack([rank < count, rank >= width - count]).astype(float)
 
 
 # --------------------------------------------------------------------------- training

@@ -16,7 +16,7 @@ from .shared import COOL, ending, level, over_settings, rest, rest_at, scaled
 VARIATIONS = {
     "as thm3": {},
     "u = 8, r = 2": {"z_norm": 8.0, "zeta_norm": 2.0},
-    "u = 24, r = 6": {"z_norm": 24.0, "zeta_norm": 6.0, "init_std": 0.25},
+    "u = 14, r = 5": {"z_norm": 14.0, "zeta_norm": 5.0, "init_std": 0.4},
     r"$\lambda = .02$": {"weight_decay": 0.02, "z_norm": 12.0},
     r"$\lambda = .15$": {"weight_decay": 0.15, "z_norm": 12.0, "zeta_norm": 4.0},
     r"$\gamma_0 = .7$": {"margin": 0.7, "z_norm": 12.0},
