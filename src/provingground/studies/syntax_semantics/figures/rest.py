@@ -11,7 +11,7 @@ from provingground.study import Experiment, Trainings, axis, cases
 
 from .. import exact
 from ..exact import FLOOR, LOG2
-from .shared import COOL, ending, level, over_settings, rest, rest_at, scaled
+from .shared import COOL, d_log_d, ending, level, over_settings, rest, rest_at, scaled
 
 VARIATIONS = {
     "as thm3": {},
@@ -60,7 +60,7 @@ def gone(loss: Any) -> Any:
     kind="corrected",
     law=level("v_norm", lambda ds: rest(ds).hard),
     rivals={
-        "one norm": level("v_norm", lambda ds: float(rest(ds).hard.mean())),
+        "d log d": level("v_norm", d_log_d),
         "both sides": scaled("v_norm", lambda ds: exact.one_sided_gain(ds.z_norm, ds.zeta_norm)),
     },
 )
