@@ -238,8 +238,10 @@ def burst_signal(lr: Any, noise: Any, z_norm: Any, zeta_norm: Any, slope: Any) -
     $E\|\bar V\|^2 = 2\sqrt{2/\pi}\,s_pb^2/\delta = 2\sqrt{2/\pi}\,s_pb/u^2$ (times
     a fitted constant).
     """
+    if np.ndim(z_norm) == 0 and float(z_norm) == 0:
+        return np.inf
     spread = noise * z_norm * np.sqrt(z_norm**2 + zeta_norm**2)
-    per_step = burst(lr, z_norm, zeta_norm, slope) / z_norm**2
+    per_step = over(burst(lr, z_norm, zeta_norm, slope), z_norm**2)
     return BURSTS * np.sqrt(2 * math.sqrt(2 / math.pi) * spread * per_step)
 
 

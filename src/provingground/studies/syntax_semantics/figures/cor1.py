@@ -86,8 +86,8 @@ def trace_sign(ds: xr.Dataset) -> Everywhere:
     },
 )
 def trace_at_rest(ds: xr.Dataset) -> Everywhere:
-    """traces do not grow geometrically but come to rest, and where is known: trace over the one at
-    rest, minus one (of W and V, each minus rest over the larger of the two rests)"""
+    """traces come to rest where gradient and decay balance, instead of growing geometrically (gap
+    of Tr W and Tr V to their rests, over the larger rest)"""
     rest = at_rest(ds)
     scale = np.maximum(rest.easy, rest.hard)
     gaps = both(ds, (final(ds, "w") - rest.easy) / scale, (final(ds, "v") - rest.hard) / scale)
