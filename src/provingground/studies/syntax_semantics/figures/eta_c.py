@@ -13,7 +13,7 @@ from provingground.study import Experiment, Trainings, Values, axis, cases
 from .. import exact
 from ..exact import LOG2
 from .rest import below_the_gate
-from .shared import COOL, ending, rest, rest_at
+from .shared import COOL, ending, over_settings, rest, rest_at
 
 VARIATIONS = {
     "u = 6": {"z_norm": 6.0},
@@ -147,15 +147,16 @@ def draw(ds: xr.Dataset):
     fig, (left, right) = plot.figure(
         1, 2, title="The step size that shuts out the hard part", seeds=ds.sizes["seed"]
     )
-    plot.curve(left, learners(ds), "ratio", hue="variation", log="x")
-    at = rest(ds.isel(ratio=0))
-    predicted = joined(ds, at).broadcast_like(ds.variation)
-    found = in_units(ds, 1.0)
-    x = predicted.drop_vars(predicted.coords).rename(variation="law").rename("law")
-    x = xr.DataArray(predicted.values, dims="law", name="law",
-                     attrs={"long_name": "derived critical step", "symbol": r"\eta_c"})  # fmt: skip
-    order = np.argsort(x.values)
-    plot.curve(right, [found[i] for i in order], x[order], label="measured", line=False, log="xy")
+    rates = learners(ds)
+    each = [critical(rates.sel(variation=v)) for v in ds.variation.values]
+    over_settings(left, each, ds.variation, "critical step over the derived one", 1.0)
+    left.tick_params(axis="x", rotation=60)
+    left.set_ylim(0, 2.5)
+    predicted = joined(ds, rest(ds.isel(ratio=0))).broadcast_like(ds.variation).values
+    order, found = np.argsort(predicted), in_units(ds, 1.0)
+    names = {"long_name": "derived critical step", "symbol": r"\eta_c"}
+    x = xr.DataArray(predicted[order], dims="law", name="law", attrs=names)
+    plot.curve(right, [found[i] for i in order], x, label="measured", line=False, log="xy")
     ends = [float(x.min()), float(x.max())]
     plot.theory_curve(right, ends, ends, "derived")
     right.set_ylabel("measured critical step")
