@@ -137,7 +137,7 @@ def gated(settings: Any) -> bool:
     return bool(
         2 <= settings["z_norm"] / settings["zeta_norm"] <= 10
         and at.loss_hard < 0.57
-        and 0.1 <= tau / at.hard <= 0.45  # colder, it is found in the heat that stage 1 leaves
+        and 0.1 <= tau / at.hard <= 0.45  # colder, it may be found at larger steps
         and settings["k2"] / (gate / 3 * settings["weight_decay"]) <= 1.5e5
         and 4 * gate * settings["weight_decay"] < 0.5
     )
