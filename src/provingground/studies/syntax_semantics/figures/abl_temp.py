@@ -93,7 +93,7 @@ EXPERIMENTS = (
                 ),
             },
             seeds=1024,
-            quick={"seeds": 64},
+            quick={"seeds": 48},
         ),
         claims=(step_hides, small_step_learns, step_over_noise, noise_hides, noise_costs),
         figure=draw,

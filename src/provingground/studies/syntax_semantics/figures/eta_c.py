@@ -30,7 +30,7 @@ VARIATIONS = {
     "u = 30, r = 8": {"z_norm": 30.0, "zeta_norm": 8.0, "init_std": 0.25},
 }
 QUICK = ("u = 6", "u = 12", "u = 12, r = 1.5", "u = 12, r = 5", r"$\lambda = .02$",
-         r"$\tau_0 = 1$", r"$\gamma_0 = .7$", "u = 30, r = 8")  # fmt: skip
+         r"$\tau_0 = 1$", r"$\gamma_0 = .7$")  # fmt: skip
 
 
 def ratios(values: Any) -> Values:

@@ -111,7 +111,7 @@ EXPERIMENTS = (
         "fig5_base",
         says="The same at a constant step, from which other tables and networks are drawn.",
         trainings=Trainings(
-            grid={"schedule": cases({"constant": {}})},
+            grid={"schedule": cases({"constant": {}}), "early": 2},
             seeds=8,
             quick={**SMALL, "seeds": 4},
             simulator="facts",
