@@ -505,7 +505,7 @@ def test_small_steps_come_to_the_rest_of_one_side(u, r, decay):
     lr = float(gate) / 40
     run = jit(
         lambda s: jax.lax.fori_loop(
-            0, int(6 / (lr * decay)), lambda _, s: reference(*s, cfg, lr), s
+            0, int(6 / (lr * decay)), lambda _, s: reference(s[0], s[1], cfg, lr), s
         )
     )
     v, c = run((jnp.asarray(v), jnp.array(at.easy)))
