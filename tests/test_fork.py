@@ -42,7 +42,7 @@ def test_a_fork_has_all_of_a_study_but_its_name(name, tmp_path):
     assert "](../" not in page
     about = (tmp_path / "copy_of_it" / "pyproject.toml").read_text()
     assert 'copy_of_it = "copy_of_it:STUDY"' in about
-    assert about.count('"copy_of_it.experiments"') == (name == "syntax_semantics")
+    assert about.count('"copy_of_it.figures"') == (source / "figures" / "__init__.py").is_file()
     assert (tests is not None) == (TESTS / f"test_{name}.py").is_file()
     if tests is not None:
         assert "provingground.studies" not in (tests / "test_copy_of_it.py").read_text()

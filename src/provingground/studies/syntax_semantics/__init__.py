@@ -1,13 +1,9 @@
 """Easy before hard: two stages of learning in a ReLU attention layer."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .kq import KQProbes, simulate_kq
-from .model import Config, Probes, simulate_full
-from .reduced import simulate_reduced
-from .still import GradientProbes, PictureProbes, simulate_gradient, simulate_picture
-from .whole import WholeConfig, simulate_whole
+from . import facts, gradient, kq, model, picture, reduced, theory, whole
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @misc{syntax_semantics,
@@ -30,22 +26,15 @@ STUDY = Study(
     "hard part and keeps the weights $W$ of the easy one (Theorems 3, 4), while the traces of "
     "$W$ and $V$ change their order (Corollary 1).",
     simulators={
-        "reduced": Simulator(
-            Config, simulate_reduced, Probes, "float64", says="the population in five numbers"
-        ),
-        "full": Simulator(Config, simulate_full, Probes, "float64", says="W and V on N prompts"),
-        "whole": Simulator(
-            WholeConfig, simulate_whole, Probes, "float64", says="all of U, or with softmax"
-        ),
-        "kq": Simulator(
-            Config, simulate_kq, KQProbes, "float64", says="keys and queries, no noise"
-        ),
-        "picture": Simulator(Config, simulate_picture, PictureProbes, says="tokens in the plane"),
-        "gradient": Simulator(
-            Config, simulate_gradient, GradientProbes, "float64", says="Proposition 2 at two places"
-        ),
+        "reduced": simulator(reduced, precision="float64", says="the population in five numbers"),
+        "full": simulator(model, precision="float64", says="W and V on N prompts"),
+        "whole": simulator(whole, precision="float64", says="all of U, or with softmax"),
+        "kq": simulator(kq, precision="float64", says="keys and queries, no noise"),
+        "facts": simulator(facts, says="a small transformer and a table of facts"),
+        "picture": simulator(picture, says="tokens in the plane"),
+        "gradient": simulator(gradient, precision="float64", says="Proposition 2, no training"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
     bibtex=BIBTEX,
 )

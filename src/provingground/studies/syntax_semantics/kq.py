@@ -22,21 +22,21 @@ from .model import (
 )
 
 
-class KQProbes(eqx.Module):
+class Probes(eqx.Module):
     r"""Traces of $W = W_K^\top W_Q$ and $V = V_K^\top V_Q$, and Corollary 1's bound on them."""
 
     loss_easy: Float[Array, "stage"] = probe("loss of the easy part", "K^1")
     loss_hard: Float[Array, "stage"] = probe("loss of the hard part", "K^2")
     w_trace: Float[Array, "stage"] = probe("trace of W", r"\mathrm{Tr}\,W")
     v_trace: Float[Array, "stage"] = probe("trace of V", r"\mathrm{Tr}\,V")
-    w_bound: Float[Array, "stage"] = probe("Corollary 1's trace of W")
-    v_bound: Float[Array, "stage"] = probe("Corollary 1's trace of V")
+    w_log_bound: Float[Array, "stage"] = probe("logarithm of Corollary 1's trace of W")
+    v_log_bound: Float[Array, "stage"] = probe("logarithm of Corollary 1's trace of V")
     w_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of W")
     v_slack: Float[Array, ""] = probe("least of bound minus growth rate of the trace of V")
     stage: Float[Array, "stage"] = probe("stages done")
 
 
-class KQState(eqx.Module):
+class State(eqx.Module):
     """Keys and queries of both blocks, Corollary 1's log traces, and the least slack."""
 
     factors: Float[Array, "block 2 d d"]
@@ -44,7 +44,7 @@ class KQState(eqx.Module):
     slack: Float[Array, "block"]
 
 
-def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     r"""Descent on keys and queries, without noise, from $W_K = W_Q$, $V_K = V_Q$.
 
     Corollary 1: $\mathrm{Tr}$ grows by $1 - \eta\lambda + 2pk\eta/L$ a step, with
@@ -67,7 +67,7 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
     def traces(factors: Float[Array, "block 2 d d"]) -> Float[Array, "block"]:
         return jnp.einsum("bki,bki->b", factors[:, 0], factors[:, 1])
 
-    def step(s: KQState, t: Int[Array, ""]) -> KQState:
+    def step(s: State, t: Int[Array, ""]) -> State:
         lr = jnp.where(in_stage1(cfg, t), cfg.lr1, cfg.lr2)
         grad = jax.grad(lambda f: logistic_loss(margin(f)).mean())(s.factors)
         moved = (1 - lr * cfg.weight_decay) * s.factors - lr * grad
@@ -75,28 +75,26 @@ def simulate_kq(cfg: Config, key: Key[Array, ""]) -> KQProbes:
         k = longest * jnp.einsum("n,bnl->b", slope, active.astype(float))
         rate = -cfg.weight_decay + k / cfg.tokens  # 2p = 1
         grown = (traces(moved) / traces(s.factors) - 1) / lr
-        return KQState(
-            moved, s.log_bound + jnp.log1p(lr * rate), jnp.minimum(s.slack, rate - grown)
-        )
+        return State(moved, s.log_bound + jnp.log1p(lr * rate), jnp.minimum(s.slack, rate - grown))
 
-    def measure(s: KQState) -> dict[str, Float[Array, ""]]:
+    def measure(s: State) -> dict[str, Float[Array, ""]]:
         w, v = products(s.factors)
         found = losses(y, out.easy(w), out.hard(v))
         w_trace, v_trace = traces(s.factors)
-        w_bound, v_bound = jnp.exp(s.log_bound)
+        w_log, v_log = s.log_bound
         return dict(
             loss_easy=found["loss_easy"], loss_hard=found["loss_hard"],
-            w_trace=w_trace, v_trace=v_trace, w_bound=w_bound, v_bound=v_bound,
+            w_trace=w_trace, v_trace=v_trace, w_log_bound=w_log, v_log_bound=v_log,
         )  # fmt: skip
 
     keys_of = cfg.init_std * normal(stream(key, "init"), (2, 1, cfg.dim, cfg.dim))
     first = jnp.tile(keys_of, (1, 2, 1, 1))
     trace = iterate(
         step,
-        KQState(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
+        State(first, jnp.log(traces(first)), jnp.full(2, jnp.inf)),
         steps=sum(stage_steps(cfg)),
         at=records(cfg),
         probe=measure,
     )
     w_slack, v_slack = trace.last.slack
-    return KQProbes(**trace.probes, w_slack=w_slack, v_slack=v_slack, stage=stage_of(cfg, trace))
+    return Probes(**trace.probes, w_slack=w_slack, v_slack=v_slack, stage=stage_of(cfg, trace))

@@ -350,7 +350,7 @@ def losses(
     )
 
 
-def simulate_full(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     r"""Training of $W, V \in R^{d\times d}$ on N prompts."""
     data = prompts(cfg, key)
     y, out = data.y_query, outputs(data)

@@ -24,9 +24,9 @@ from .model import (
 )
 
 
-def margins(cfg: Config, count: int = 8) -> Float[Array | np.ndarray, "M"]:
+def margins(margin: Any, dim: Any, count: int = 8) -> Float[Array | np.ndarray, "M"]:
     r"""$m = y\langle w^\star, x_1\rangle = \gamma_0 + |N(0, 1/d)|$ at equally likely values."""
-    return cfg.margin + ndtri(0.5 + (np.arange(count) + 0.5) / (2 * count)) / cfg.dim**0.5
+    return margin + ndtri(0.5 + (np.arange(count) + 0.5) / (2 * count)) / dim**0.5
 
 
 def hard_population(
@@ -46,7 +46,7 @@ def hard_population(
     return (tokens - 1) / tokens * both
 
 
-def simulate_reduced(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     r"""The population in five numbers: $W = c\,w^\star w^{\star\top}$ and $V$ in its span.
 
     For $V$ this is exact, noise and all. For $W$ the noise across $w^\star$ is left out:
@@ -55,7 +55,7 @@ def simulate_reduced(cfg: Config, key: Key[Array, ""]) -> Probes:
     """
     if not cfg.balanced:
         raise InputError("the reduced model is that of balanced contexts: take simulator 'full'")
-    m, y, share = margins(cfg), jnp.asarray(Y_OF), jnp.asarray(SHARE)
+    m, y, share = margins(cfg.margin, cfg.dim), jnp.asarray(Y_OF), jnp.asarray(SHARE)
     per_c = (cfg.tokens - 1) / cfg.tokens * m.mean() * m
 
     def outputs(u: Weights) -> tuple[Float[Array, "M 3"], Float[Array, "3"]]:

@@ -9,9 +9,9 @@ from jaxtyping import Array, Float, Key
 
 from provingground.config import config, par
 
+from . import model
 from .model import (
     TINY,
-    Config,
     Probes,
     Prompts,
     State,
@@ -26,7 +26,7 @@ from .model import (
 
 
 @config
-class WholeConfig(Config):
+class Config(model.Config):
     """The parameters of the other simulators, and which network it is."""
 
     masked: bool = par(True, "U", "blocks beside the diagonal of U held at zero")
@@ -48,7 +48,7 @@ def attend_part(
 Parts = Callable[[Weights], tuple[Float[Array, "N"], Float[Array, "N"]]]
 
 
-def parts(cfg: WholeConfig, data: Prompts) -> Parts:
+def parts(cfg: Config, data: Prompts) -> Parts:
     r"""h and g as functions of the rows of U: $(W, U_{12})$ and $(U_{21}, V)$."""
     labels, d = data.y[:, :-1], cfg.dim
     query = jnp.concatenate([data.x_easy[:, -1], data.x_hard[:, -1]], axis=1)
@@ -66,7 +66,7 @@ def parts(cfg: WholeConfig, data: Prompts) -> Parts:
     )
 
 
-def simulate_whole(cfg: WholeConfig, key: Key[Array, ""]) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """Training of U on N prompts. Norms, traces and noise are those of the diagonal blocks."""
     data, d = prompts(cfg, key), cfg.dim
     y, out = data.y_query, parts(cfg, data)
