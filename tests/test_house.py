@@ -27,7 +27,6 @@ NOT_MOVED = (
     "graph_sampling",
     "chain_of_thought",
     "syntax_semantics",
-    "curse_of_attention",
 )
 # Measures and figures that choose cells by what was measured, and so do not stand noise.
 CHOOSING = {

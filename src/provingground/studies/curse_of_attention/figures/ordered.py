@@ -1,0 +1,99 @@
+"""How long pairs of neurons stay in order, the premise of the sign theorem."""
+
+from typing import Any
+
+import xarray as xr
+
+from provingground import plot
+from provingground.claims import Altered, claim, curve, equals
+from provingground.stats import Everywhere, everywhere
+from provingground.study import Experiment, Trainings
+
+from .. import theory
+from .lemma_i3 import signal
+from .shared import UNIT, geometric
+
+
+def lost(steps: xr.DataArray) -> xr.DataArray:
+    """The step at which a tenth of the pairs is first out of order; the last one if never."""
+    return (steps + 1).astype(float)
+
+
+def law_of(ds: xr.Dataset) -> xr.DataArray:
+    return theory.ordered_steps(signal(ds), ds.lr)
+
+
+def with_power(power: float) -> Altered:
+    """Times that grow with another power of the signal, equal at rho = 5."""
+    return curve(
+        "ordered_steps", lambda ds: theory.ordered_steps(5.0, ds.lr) * (signal(ds) / 5) ** power
+    )
+
+
+@claim(
+    "found here",
+    equals(1, within=0.2),
+    kind="own",
+    law=curve("ordered_steps", lambda ds: ds.lazy_steps.mean("seed")),
+    rivals={"twice as long": curve("ordered_steps", lambda ds: 2 * ds.lazy_steps.mean("seed"))},
+)
+def ordered_as_frozen(ds: xr.Dataset) -> Everywhere:
+    """pairs stay in order as long as the frozen kernel says, seed by seed (ratio of the steps at
+    which a tenth is out of order)"""
+    return everywhere(geometric, lost(ds.ordered_steps) / lost(ds.lazy_steps))
+
+
+@claim(
+    "found here",
+    equals(1, times=2),
+    kind="own",
+    law=curve("ordered_steps", law_of),
+    rivals={"rho^0": with_power(0.0), "rho^3": with_power(3.0)},
+)
+def ordered_law(ds: xr.Dataset) -> Everywhere:
+    """a tenth of the pairs is out of order after C rho^(3/2)/(eta lambda_max) steps, rho = c_d
+    sqrt(n)/tau (ratio, geometric means)"""
+    return everywhere(geometric, lost(ds.ordered_steps) / law_of(ds))
+
+
+def draw(ds: xr.Dataset):
+    fig, (left, right) = plot.figure(1, 2, title="How long pairs stay in order")
+    y = lost(ds.ordered_steps).assign_attrs(long_name="steps until a tenth is out of order")
+    plot.curve(left, y, "samples", hue="gamma", log="xy")
+    z = (lost(ds.ordered_steps) / lost(ds.lazy_steps)).assign_attrs(
+        long_name="the same over the frozen kernel's"
+    )
+    plot.curve(right, z, "samples", hue="gamma", log="x")
+    for g in ds.gamma.values:
+        here = ds.sel(gamma=g)
+        plot.theory_curve(left, here.samples, law_of(here).values, r"$C\rho^{3/2}$")
+    right.set_ylim(0, 2)
+    return fig
+
+
+SMALL: dict[str, Any] = dict(record=4, test_samples=50, noise=0.1, mode=UNIT)
+
+EXPERIMENTS = (
+    Experiment(
+        "ordered",
+        says="Steps until a tenth of the pairs of neurons is out of order.",
+        trainings=Trainings(
+            grid={
+                **SMALL,
+                "steps": 4000,
+                "gamma": [0.3, 0.5, 0.7, 0.9],
+                "samples": [16, 32, 64, 128, 256],
+            },
+            seeds=64,
+            quick={"steps": 500, "gamma": [0.4, 0.8], "samples": [16, 64], "seeds": 24},
+            domain={
+                "tokens": [4, 8, 16],
+                "noise": (0.05, 0.5),
+                "lr": (0.1, 1.0),
+                "width": (64, 640),
+            },
+        ),
+        claims=(ordered_as_frozen, ordered_law),
+        figure=draw,
+    ),
+)
