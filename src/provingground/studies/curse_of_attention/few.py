@@ -27,7 +27,7 @@ class Probes(eqx.Module):
         "smallest eigenvalue over its start", r"\lambda_{\min}(H(t))/\lambda"
     )
     sign: Float[Array, "step"] = probe("share of neurons with sign $a_r$")
-    lazy_sign: Float[Array, ""] = probe("the same when the loss is gone, if the kernel stayed")
+    lazy_sign: Float[Array, ""] = probe("the same at the end, if the kernel stayed")
     slowest: Float[Array, ""] = probe("smallest $(1 - L(t+1)/L(t))/(\\eta\\lambda/2)$")
     stopped_at: Int[Array, ""] = probe("steps taken", "t")
     kernel_min: Float[Array, ""] = probe("smallest eigenvalue of H(0)", r"\lambda")
@@ -77,8 +77,10 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     )
     found = dict(trace.probes)
     spectra = by_lane(jnp.linalg.eigvalsh, found.pop("kernel"))
-    # With a frozen kernel w_r ends at w_r(0) + a_r/sqrt(m) sum_i (H^-1 y)_i x_{i,d} v_{i,r}.
-    pulls = (vectors @ ((y @ vectors) / values)) * x[:, -1]
+    # A frozen kernel has w_r(t) = w_r(0) + a_r/sqrt(m) sum_i p_i x_{i,d} v_{i,r} with
+    # p = H^-1 (I - (I - eta H)^t) y.
+    fitted = -jnp.expm1(trace.stopped_at.astype(values.dtype) * jnp.log1p(-lr * values)) / values
+    pulls = (vectors @ (fitted * (y @ vectors))) * x[:, -1]
     end = w_0 + model.read_out(a) * (pulls @ v_0)
     return Probes(
         **found,

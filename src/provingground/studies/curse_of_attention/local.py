@@ -19,13 +19,15 @@ class Config:
     tokens: int = par(8, "L", "tokens", low=2)
     dim: int = par(4, "d", "token dimension", low=1)
     draws: int = par(200, "n", "random draws", low=1)
-    lr: float = par(1e-3, r"\eta", "step size", low=0)
+    lr: float = par(1e-6, r"\eta", "step size", low=0)
 
 
 class Probes(eqx.Module):
     agreement: Float[Array, ""] = probe("share of rows that move as Cases 1, 2 say")
     centred: Float[Array, ""] = probe("the same by the centred criterion")
-    alone: Float[Array, ""] = probe("the same, if one row alone has a gradient")
+    alone: Float[Array, ""] = probe(
+        "the same by the whole derivative, if one row alone has a gradient"
+    )
 
 
 def scores(w: Float[Array, "d d"], x: Float[Array, "L d"]) -> Float[Array, "L L"]:
@@ -60,7 +62,11 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
 
         plain = jnp.sum(g * (x @ w_v), axis=1) < 0
         centred = jnp.sum(g * (x @ w_v - before @ x @ w_v), axis=1) < 0
-        single = rises(g.at[1:].set(0.0))[0] == centred[0]
+        # Of orthogonal tokens logits of row i move by -S (z - <S, z>), z_j = <G_i, W_V^T X_j>.
+        z = g @ (x @ w_v).T
+        move = before * (z - jnp.sum(before * z, axis=1, keepdims=True))
+        whole = jnp.diag(move) - jnp.sum(before * move, axis=1) < 0
+        single = rises(g.at[1:].set(0.0))[0] == whole[0]
         moved = rises(g)
         return (
             jnp.mean(moved == plain, dtype=float),

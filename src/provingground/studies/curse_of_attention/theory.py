@@ -18,8 +18,7 @@ from .data import MIX, UNIFORM
 
 DELTA = 0.01  # the paper's failure probability
 EPS = 0.01  # the training loss of Theorem 5.2
-MISFIT = 0.1  # kappa, the share of x_d that no measure over neurons fits
-ORDER_CONSTANT, ORDER_POWER = 1.0, 1.5  # fitted on seeds from 5000 on
+ORDER_CONSTANT, ORDER_POWER = 1.5, 4 / 3  # fitted to 36 settings, not those that judge it
 ROUNDING = 1e-17  # eigenvalues below this are not told from zero in float64
 
 
@@ -216,20 +215,25 @@ def sign_share(move: Any, init_scale: Any) -> Any:
     return ndtr(move / init_scale)
 
 
-def left_over(core: Any, norm: Any, noise: Any) -> Any:
-    r"""$\tau^2 = \|c_{<d}\|^2 + \kappa c_d^2 + \sigma^2$: what a neuron's output cannot fit of the
-    target. A tenth, $\kappa$, of $x_d$ itself is outside of the class (`measure_misses`)."""
-    return norm**2 - core**2 + MISFIT * core**2 + noise**2
+def misfit(tokens: Any) -> Any:
+    r"""$\kappa = 0.2\,d^{-0.4}$: the share of $x_d$ that no measure over neurons fits. Fitted to
+    $d = 4, 8, 16$: about a tenth."""
+    return 0.2 * tokens**-0.4
 
 
-def order_signal(core: Any, norm: Any, samples: Any, noise: Any) -> Any:
+def left_over(core: Any, norm: Any, tokens: Any, noise: Any) -> Any:
+    r"""$\tau^2 = \|c_{<d}\|^2 + \kappa c_d^2 + \sigma^2$: what attention leaves of the target."""
+    return norm**2 - core**2 + misfit(tokens) * core**2 + noise**2
+
+
+def order_signal(core: Any, norm: Any, tokens: Any, samples: Any, noise: Any) -> Any:
     r"""$\rho = c_d\sqrt n/\tau$: the common pull on all pairs, $nc_d$, over what the samples add to
     each, $\sqrt n\tau$."""
-    return core * np.sqrt(samples / left_over(core, norm, noise))
+    return core * np.sqrt(samples / left_over(core, norm, tokens, noise))
 
 
 def ordered_steps(signal: Any, lr: Any) -> Any:
-    r"""$t_o = C\rho^{3/2}/(\eta\lambda_{\max})$: steps for which nine tenths of the pairs stay in
+    r"""$t_o = C\rho^{4/3}/(\eta\lambda_{\max})$: steps for which nine tenths of the pairs stay in
     order. Found here, not derived: the slower modes of the kernel take over one by one."""
     return ORDER_CONSTANT * signal**ORDER_POWER / lr
 
@@ -360,7 +364,7 @@ def theory(cfg: Any) -> Prediction:
     smallest, largest, spread = typical_kernel(min(cfg.samples, 64), cfg.tokens, cfg.noise)
     lr = cfg.lr / largest * min(cfg.samples, 64) / cfg.samples
     bound = float(loss_bound(lr, smallest, cfg.steps))
-    signal = order_signal(core, norm, cfg.samples, cfg.noise)
+    signal = order_signal(core, norm, cfg.tokens, cfg.samples, cfg.noise)
     values |= {
         "kernel_min": smallest,
         "kernel_max": largest,

@@ -23,7 +23,7 @@ def blind(ds: xr.Dataset) -> xr.DataArray:
 
 def law_risk(ds: xr.Dataset) -> xr.DataArray:
     """What no order-blind predictor knows, and the part of the last step that neurons miss."""
-    return blind(ds) + theory.MISFIT * core(ds) ** 2
+    return blind(ds) + theory.misfit(ds.tokens) * core(ds) ** 2
 
 
 @claim(
@@ -39,8 +39,8 @@ def law_risk(ds: xr.Dataset) -> xr.DataArray:
     },
 )
 def measure_risk_law(ds: xr.Dataset) -> Everywhere:
-    """the best measure over neurons has the risk of the best order-blind predictor plus a tenth of
-    c_d^2 (ratio)"""
+    """the best measure over neurons has the risk of the best order-blind predictor plus the
+    part kappa c_d^2 of the last step, kappa = 0.2/d^0.4 (ratio)"""
     return everywhere(mean, ds.test_loss / law_risk(ds))
 
 
@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset):
         ax.set_ylabel(f"risk, {words}")
         ax.set_xlabel("next feature")
     places = range(ds.sizes["features"])
-    plot.theory_curve(axes[0], places, law_risk(ds).values, r"order-blind $+\,c_d^2/10$")
+    plot.theory_curve(axes[0], places, law_risk(ds).values, r"order-blind $+\,\kappa c_d^2$")
     return fig
 
 

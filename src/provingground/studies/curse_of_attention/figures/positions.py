@@ -5,43 +5,61 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, claim
-from provingground.stats import Estimate, Everywhere, everywhere, share
+from provingground.stats import Estimate, Everywhere, everywhere, mean, share
 from provingground.study import Experiment, Trainings
 
-from .shared import UNIT, geometric, replaced
+from .shared import UNIT, geometric, log, replaced
 
 CURED = 0.1  # OOD risk; zero has 0.6, the residual linear network 0.02
 
 
+def starts(y: xr.DataArray) -> xr.DataArray:
+    """All starts on one data set in a row."""
+    return y.stack(trial=("embed_scale", "start"))
+
+
+def losses(ds: xr.Dataset) -> xr.DataArray:
+    return starts(ds.train_loss.isel(step=-1))
+
+
 def best(ds: xr.Dataset) -> xr.DataArray:
     """The OOD risk of the start with the smallest training loss, of each data set."""
-    chosen = ds.train_loss.isel(step=-1).argmin("start")
-    return ds.ood_loss.isel(start=chosen)
+    return starts(ds.ood_loss).isel(trial=losses(ds).argmin("trial")).drop_vars("trial")
 
 
 @claim(
     "found here",
     below(CURED),
     kind="own",
-    rivals={"the mean": replaced("ood_loss", lambda ds: ds.ood_loss.mean("start"))},
+    rivals={"a start like another": replaced("ood_loss", lambda ds: ds.ood_loss.mean("start"))},
 )
 def able(ds: xr.Dataset) -> Estimate:
-    """one head with learned positions can bring the OOD risk below 0.1: the start with the smallest
-    training loss does (geometric mean over data sets; the best scale of the start)"""
-    return geometric(best(ds.isel(embed_scale=-1)))
+    """one head with learned positions is able to bring the OOD risk below 0.1: of many starts the
+    one with the smallest training loss does (geometric mean over data sets)"""
+    return geometric(best(ds))
 
 
-@claim("found here", below(0.5), kind="own")
+@claim("found here", below(0.6), kind="own")
 def hard(ds: xr.Dataset) -> Everywhere:
-    """but less than half of the starts get there (share)"""
+    """but it is hard to train: less than 0.6 of the starts get there (share)"""
     return everywhere(lambda y: share(y < CURED), ds.ood_loss, keep="start")
 
 
+@claim("found here", above(2), kind="own")
+def stuck(ds: xr.Dataset) -> Estimate:
+    """the others are stuck: starts have over twice the training loss of the best one on the same
+    data (ratio of geometric means)"""
+    loss = log(losses(ds))
+    above_best = loss.mean("trial") - loss.min("trial")
+    return mean(above_best).map(np.exp)
+
+
 @claim(
-    "section 7.2 as one reads it: positions cure",
+    "positions as a remedy, which section 7.2 suggests with rotary ones",
     above(0.9),
+    kind="own",
     expected="fails",
-    because=(able, hard),
+    because=(able, hard, stuck),
 )
 def positions_cure(ds: xr.Dataset) -> Everywhere:
     """learned positions bring the OOD risk of one head below 0.1 (share of starts)"""
@@ -86,12 +104,12 @@ EXPERIMENTS = (
             quick={
                 "samples": 64,
                 "steps": 1000,
-                "embed_scale": [0.1, 0.5],
-                "start": list(range(6)),
-                "seeds": 4,
+                "embed_scale": [0.5],
+                "start": list(range(10)),
+                "seeds": 8,
             },
         ),
-        claims=(able, hard, positions_cure),
+        claims=(able, hard, stuck, positions_cure),
         figure=draw,
     ),
 )

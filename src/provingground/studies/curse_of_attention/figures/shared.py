@@ -32,6 +32,21 @@ TRAINED = Trainings(
     quick={**QUICK, "features": cases(QUICK_GAMMAS), "seeds": 8},
 )
 
+LATE = 60  # steps at which widths are compared
+WIDTHS = Trainings(
+    grid={**STANDARD, "samples": [6, 64], "width": [64, 256, 1024, 4096], "noise": 0.1},
+    seeds=16,
+    quick={
+        "steps": LATE,
+        "record": 6,
+        "test_samples": 50,
+        "width": [64, 256, 1024],
+        "seeds": 24,
+    },
+    # Many samples at the largest width would take long.
+    domain={"tokens": [4, 8, 16], "noise": (0.03, 0.3), "lr": (0.1, 1.0), "init_scale": (0.3, 3.0)},
+)
+
 
 # ------------------------------------------------------------------------- read off a Dataset
 
@@ -67,9 +82,13 @@ def total(ds: xr.Dataset) -> xr.DataArray:
     return told(ds, lambda *at: theory.core_norm_sum(*at)[2], "mode", "tokens", "gamma")
 
 
+def log(y: xr.DataArray) -> xr.DataArray:
+    return xr.apply_ufunc(np.log, y)
+
+
 def geometric(y: xr.DataArray) -> Estimate:
     """The geometric mean: for what is skewed."""
-    return mean(np.log(y)).map(np.exp)
+    return mean(log(y)).map(np.exp)
 
 
 def both(y: xr.DataArray, z: xr.DataArray) -> xr.DataArray:
