@@ -173,6 +173,9 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     def in_order(ahead: Float[Array, "pairs"]) -> Float[Array, ""]:
         return share(ahead >= 0, neurons[:half])
 
+    def counted(steps: Array, t: Array, ahead: Float[Array, "pairs"]) -> Int[Array, ""]:
+        return jnp.where((steps == t) & (in_order(ahead) >= MOST), t + 1, steps)
+
     def step(s: State, t: Int[Array, ""]) -> State:
         w = s.w - lr * gradient(s.w, a, x, y, exists)
         summed = s.summed + s.lazy
@@ -182,8 +185,8 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
             w,
             s.lazy - lr * (h_0 @ s.lazy),
             summed,
-            s.ordered_steps + ((s.ordered_steps == t) & (in_order(w[:half] - w[half:]) >= MOST)),
-            s.lazy_steps + ((s.lazy_steps == t) & (in_order(ahead) >= MOST)),
+            counted(s.ordered_steps, t, w[:half] - w[half:]),
+            counted(s.lazy_steps, t, ahead),
         )
 
     def measure(s: State) -> dict[str, Float[Array, ""]]:
