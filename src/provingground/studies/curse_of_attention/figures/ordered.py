@@ -81,11 +81,11 @@ EXPERIMENTS = (
             grid={
                 **SMALL,
                 "steps": 4000,
-                "gamma": [0.3, 0.5, 0.7, 0.9],
+                "gamma": [0.5, 0.7, 0.9],
                 "samples": [32, 64, 128, 256],
             },
             seeds=64,
-            quick={"steps": 500, "gamma": [0.3, 0.9], "samples": [32, 64], "seeds": 40},
+            quick={"steps": 500, "gamma": [0.5, 0.9], "samples": [32, 64], "seeds": 40},
             domain={
                 "tokens": [4, 8, 16],
                 "noise": (0.03, 0.3),

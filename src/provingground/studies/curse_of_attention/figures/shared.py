@@ -65,7 +65,7 @@ def told(ds: xr.Dataset, what: Callable[..., Any], *names: str, **rest: Any) -> 
     """A function of the theory at every setting of a Dataset."""
 
     def one(*values: Any) -> float:
-        return float(what(*values, **rest))
+        return float(what(*(np.asarray(v).item() for v in values), **rest))
 
     return xr.apply_ufunc(one, *(ds[name] for name in names), vectorize=True)
 
