@@ -15,6 +15,7 @@ from .shared import (
     core,
     end,
     norm,
+    replaced,
     total,
 )
 
@@ -52,10 +53,10 @@ def signal(ds: xr.Dataset) -> xr.DataArray:
     "Lemma I.3 with its constant, at F = 0",
     equals(0, within=0.15),
     kind="corrected",
-    law=curve("move", lambda ds: first_move(ds).mean("seed")),
+    law=replaced("move", first_move),
     rivals={
-        "gamma v_min": curve("move", lambda ds: 0.3 * first_move(ds).mean("seed")),
-        "not of gamma": curve("move", lambda ds: 0.5 * per_pull(ds).mean("seed")),
+        "gamma v_min": replaced("move", lambda ds: 0.3 * first_move(ds)),
+        "not of gamma": replaced("move", lambda ds: 0.5 * per_pull(ds)),
     },
 )
 def first_move_law(ds: xr.Dataset) -> Everywhere:
@@ -69,7 +70,7 @@ def first_move_law(ds: xr.Dataset) -> Everywhere:
     "Theorem 5.2, corrected",
     equals(0, within=0.05),
     kind="corrected",
-    law=curve("sign", lambda ds: first_sign(ds).mean("seed")),
+    law=replaced("sign", first_sign),
     rivals={
         "chance": curve("sign", lambda ds: 0.5 + 0 * ds.width),
         "Theorem 5.2": curve("sign", lambda ds: 1.0 + 0 * ds.width),
