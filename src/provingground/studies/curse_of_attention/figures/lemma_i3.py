@@ -120,9 +120,9 @@ def always(ds: xr.Dataset) -> Everywhere:
 
 
 def draw_direction(ds: xr.Dataset):
-    fig, axes = plot.figure(1, 3, title="Do weights follow the sign of their read-out?")
+    fig, axes = plot.figure(1, 2, title="Do weights follow the sign of their read-out?")
     at = ds.isel(step=slice(1, None))
-    for ax, y in zip(axes, (at.direction, at.pull, at.ordered), strict=True):
+    for ax, y in zip(axes, (at.direction, at.pull), strict=True):
         plot.curve(ax, y, "step", hue="features", log="x")
         ax.set_ylim(0, 1.05)
     return fig

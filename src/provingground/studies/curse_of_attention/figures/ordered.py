@@ -68,16 +68,19 @@ def ordered_law(ds: xr.Dataset) -> Everywhere:
 
 
 def draw(ds: xr.Dataset):
-    fig, (left, right) = plot.figure(1, 2, title="How long pairs stay in order")
-    y = lost(ds.ordered_steps).assign_attrs(long_name="steps until a tenth is out of order")
-    plot.curve(left, y, "samples", hue="gamma", log="xy")
-    z = (lost(ds.ordered_steps) / lost(ds.lazy_steps)).assign_attrs(
-        long_name="the same over the frozen kernel's"
+    fig, (left, right) = plot.figure(
+        1, 2, title="How long pairs stay in order", seeds=ds.sizes["seed"]
     )
-    plot.curve(right, z, "samples", hue="gamma", log="x")
+    found = lost(ds.ordered_steps)
+    ratio = found / lost(ds.lazy_steps)
     for g in ds.gamma.values:
-        here = ds.sel(gamma=g)
+        here, name = ds.sel(gamma=g), rf"$\gamma = {g:g}$"
+        for ax, y in ((left, found), (right, ratio)):
+            means = [geometric(y.sel(gamma=g, samples=n)) for n in ds.samples.values]
+            plot.curve(ax, means, ds.samples, label=name, log="xy" if ax is left else "x")
         plot.theory_curve(left, here.samples, law_of(here).values, r"$C\rho^{4/3}$")
+    left.set_ylabel("steps until a tenth is out of order")
+    right.set_ylabel("the same over the frozen kernel's")
     right.set_ylim(0, 2)
     return fig
 

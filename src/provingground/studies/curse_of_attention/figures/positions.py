@@ -67,7 +67,7 @@ def positions_cure(ds: xr.Dataset) -> Everywhere:
 
 
 def draw(ds: xr.Dataset):
-    fig, (ax,) = plot.figure(title="Many starts of one head", width=4.2)
+    fig, (ax,) = plot.figure(title="Many starts of one head", width=4.2, seeds=ds.sizes["seed"])
     for _k, scale in enumerate(ds.embed_scale.values):
         values = np.sort(ds.ood_loss.sel(embed_scale=scale).values.ravel())
         ax.plot(

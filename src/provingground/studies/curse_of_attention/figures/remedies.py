@@ -26,7 +26,7 @@ HEAD: dict[str, dict[str, Any]] = {
     "head, no position": {},
     "head, learned": {"learned": 1.0},
     "head, rotary": {"turn": 1.0},
-    "head, linear decay": {"slope": 1.0},
+    "head, decay": {"slope": 1.0},
     "head, patch 4": {"patch": 4},
     "head, patch 8": {"patch": 8},
 }
@@ -164,7 +164,7 @@ def plain_as_residual(ds: xr.Dataset) -> Everywhere:
 
 
 def draw(ds: xr.Dataset):
-    fig, axes = plot.figure(2, 1, width=5.0, title="What helps: risks of the variants")
+    fig, axes = plot.figure(2, 1, width=6.2, title="What helps: risks of the variants")
     for ax, f in zip(axes, ds.features.values, strict=True):
         here = ds.sel(features=f)
         plot.curve(ax, here.test_loss, "variant", label="ID", line=False, log="y")

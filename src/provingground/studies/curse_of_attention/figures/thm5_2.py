@@ -108,13 +108,14 @@ def draw(ds: xr.Dataset):
         left.plot(np.sort(ratio.sel(width=w).values), seeds, label=f"$m = {int(w)}$")
     left.set_xlabel("steps taken over $T$ of Theorem 5.2")
     left.set_ylabel("share of seeds below")
+    left.set_xscale("log")
     left.legend()
     plot.curve(
         right, end(ds.sign).assign_attrs(ds.sign.attrs), "width", log="x", label="at the end"
     )
     plot.curve(right, ds.lazy_sign, "width", log="x", label="frozen kernel")
-    m = ds.width.values.astype(float)
-    plot.theory_curve(right, m, np.ones(len(m)), "Theorem 5.2")
+    span = [float(ds.width[0]) / 2, float(ds.width[-1]) * 2]
+    plot.theory_curve(right, span, [1.0, 1.0], "Theorem 5.2")
     right.set_ylim(0.4, 1.05)
     return fig
 
