@@ -28,6 +28,7 @@ NOT_MOVED = (
     "graph_sampling",
     "chain_of_thought",
     "curse_of_attention",
+    "syntax_semantics",
 )
 # Measures and figures that choose cells by what was measured, and so do not stand noise.
 CHOOSING = {

@@ -13,27 +13,38 @@ from hypothesis.extra.numpy import arrays
 from provingground import identity
 from provingground.keys import normal, seed_key
 from provingground.maths import kernels
-from provingground.studies.curse_of_attention import local, remedies, series, theory
-from provingground.studies.curse_of_attention.model import (
+from provingground.studies.curse_of_attention import (
+    data,
+    few,
+    gaussian,
+    head,
+    kernel,
+    linear,
+    local,
+    mlp,
+    model,
+    ridge,
+    scalar,
+    theory,
+)
+from provingground.studies.curse_of_attention.data import (
     MIX,
     UNIFORM,
     UNIT,
+    next_coefs,
+    sign_inconsistent,
+)
+from provingground.studies.curse_of_attention.data import series as draw_series
+from provingground.studies.curse_of_attention.linear import fit_plain, fit_residual, residual_linear
+from provingground.studies.curse_of_attention.model import (
     Config,
-    Gaussian,
     attend,
-    fit_linear,
     gradient,
     initial,
     network,
-    next_coefs,
-    residual_linear,
-    sign_inconsistent,
     simulate,
-    simulate_gaussian,
-    simulate_kernel,
     tangent,
 )
-from provingground.studies.curse_of_attention.model import series as draw_series
 
 TINY: dict[str, Any] = dict(
     tokens=4, samples=6, width=8, steps=20, record=6, test_samples=50, noise=0.1
@@ -134,15 +145,102 @@ def test_the_best_linear_network_is_best(double, mode, gamma):
 @pytest.mark.parametrize("tokens", [4, 8])
 @each_mode
 def test_a_state_space_model_has_the_wanted_features(double, tokens, mode, gamma):
-    cfg = identity.typed(Config(mode=mode, gamma=gamma, tokens=tokens), "float64")
-    found = series.simulate_series(cfg, seed_key("s", 3))
-    assert float(found.recursion_error) < 1e-11
-    assert float(found.series_error) < 1e-11
+    """Claim 4.2 by its recursion and by running the model; Proposition 6.3(2) as printed has no
+    solution, and the corrected one is c where its weights sum to one."""
+    c = coefs(mode, gamma, tokens)
+    z = np.random.default_rng(3).normal(size=(tokens, tokens + 2))
+    basis = np.linalg.qr(z[:, :tokens])[0]
+    p = jnp.asarray(np.c_[basis, basis @ np.asarray(c)])
+    b, h = jnp.asarray(z[:, tokens] / tokens**0.5), jnp.asarray(z[:, tokens + 1])
+    a, read = data.build(p, b)
+    np.testing.assert_allclose(data.features(a, b, read, tokens + 1), p, atol=1e-11)
+    np.testing.assert_allclose(data.run(a, b, read, h, tokens + 1), h @ p, atol=1e-11)
     core, norm, total = theory.core_norm_sum(mode, tokens, gamma)
-    assert float(found.next_norm) == pytest.approx(norm)
-    assert float(found.core) == pytest.approx(core)
-    assert float(found.printed_residual) == pytest.approx(1 - core)
-    assert (float(found.corrected_residual) < 1e-9) == (total == pytest.approx(1))
+    assert float(jnp.linalg.norm(p[:, -1])) == pytest.approx(norm)
+    others, last, change = p[:, : tokens - 1], p[:, -2], p[:, -1] - p[:, -2]
+    assert float(last @ p[:, -1]) == pytest.approx(core)
+    printed = change - others @ (others.T @ change)  # what no weights can fit
+    assert float(jnp.linalg.norm(printed)) == pytest.approx(1 - core)
+    corrected = (others - last[:, None]) @ c[:-1] - change
+    assert (float(jnp.linalg.norm(corrected)) < 1e-9) == (total == pytest.approx(1))
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 8, 100])
+def test_properties_1_to_3_exclude_each_other(tokens):
+    """Properties 2 and 3 bound the norm of the next feature below the one that Property 1 asks for,
+    whatever the other features are."""
+    assert theory.longest_next(tokens) < 1
+    rng = np.random.default_rng(tokens)
+    for _ in range(20):
+        others = rng.normal(size=(tokens - 1, 12))
+        others[:, 0] = 0  # orthogonal to the last feature
+        others /= np.linalg.norm(others, axis=1, keepdims=True)
+        following = (1 - 1 / tokens) * np.eye(12)[0] + others.sum(0) / (tokens * (tokens - 1))
+        assert np.linalg.norm(following) <= theory.longest_next(tokens) + 1e-12
+
+
+# ------------------------------------------------------------------------ linear predictors
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@each_mode
+def test_no_order_blind_predictor_has_less_risk(double, mode, gamma, noise):
+    """In closed form, by Monte Carlo, and against other weights and a quadratic predictor."""
+    c, rng = np.asarray(coefs(mode, gamma)), np.random.default_rng(4)
+    best = theory.order_blind(c, noise)
+    np.testing.assert_allclose(best, linear.order_blind(jnp.asarray(c), noise), rtol=1e-9)
+    least = theory.linear_risk(c, best, noise)
+    assert least == pytest.approx(theory.order_blind_risk(mode, 5, gamma, noise, False))
+    assert theory.linear_risk(c, best, noise, True) == pytest.approx(
+        theory.order_blind_risk(mode, 5, gamma, noise, True)
+    )
+    for last, rest in rng.normal(size=(20, 2)):
+        assert theory.linear_risk(c, np.append(np.full(4, rest), last), noise) >= least
+    z = jnp.asarray(rng.normal(size=(100_000, 11)))
+    x, y = (np.asarray(v) for v in draw_series(jnp.asarray(c), z, noise))
+    assert np.mean((x @ best - y) ** 2) == pytest.approx(least, rel=0.02, abs=1e-12)
+    blind = np.c_[x[:, -1], x[:, :-1].sum(1), (x[:, :-1] ** 3).sum(1), np.prod(x[:, :-1], axis=1)]
+    fitted = np.linalg.lstsq(blind, y, rcond=None)[0]
+    assert np.mean((blind @ fitted - y) ** 2) == pytest.approx(least, rel=0.02, abs=1e-12)
+    if mode == MIX:  # its other weights are equal: nothing is lost
+        assert least == pytest.approx(theory.linear_risk(c, c / (1 + noise**2), noise))
+
+
+def test_attention_is_blind_to_the_order_of_the_other_steps(double):
+    x, _, w, a, _ = sample()
+    moved = x[:, jnp.array([2, 0, 1, 3])]
+    np.testing.assert_allclose(network(w, a, x), network(w, a, moved), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("samples", "weights"), [(20, 4), (60, 10)])
+def test_least_squares_costs_what_it_should(samples, weights):
+    rng = np.random.default_rng(0)
+    risks = []
+    for _ in range(2000):
+        x, e = rng.normal(size=(samples, weights)), rng.normal(size=samples)
+        v = np.linalg.lstsq(x, e, rcond=None)[0]
+        risks.append(1 + v @ v)
+    assert np.mean(risks) == pytest.approx(theory.least_squares_factor(samples, weights), rel=0.02)
+
+
+def test_the_residual_network_has_a_floor_where_the_weights_do_not_sum_to_one():
+    _, _, total = theory.core_norm_sum(UNIFORM, 8, 0.5)
+    floor = theory.best_residual_risk(UNIFORM, 8, 0.5, 0.0, False)
+    assert floor == pytest.approx((1 - total) ** 2 / 8)
+    assert theory.best_residual_risk(UNIT, 8, 0.5, 0.0, False) == pytest.approx(0, abs=1e-12)
+
+
+def test_linear_predictors_are_measured_on_the_same_data(double):
+    cfg = identity.typed(linear.Config(mode=UNIT, samples=40, test_samples=300), "float64")
+    found, trained = jit(linear.simulate)(cfg, seed_key("s", 0)), train(samples=40, mode=UNIT)
+    assert float(found.fitted_loss) < float(found.blind_loss) < float(found.last_loss)
+    assert trained.fitted_ood < trained.zero_ood < trained.last_ood
+
+
+def test_an_unrestricted_fit_finds_the_weights():
+    x = sample(n=40, d=5)[0]
+    v = jnp.array([0.3, -0.2, 0.5, 0.1, 0.9])
+    np.testing.assert_allclose(fit_plain(x, x @ v, jnp.arange(40) < 30), v, atol=1e-4)
 
 
 # --------------------------------------------------------------------------------- network
@@ -214,7 +312,7 @@ def test_ordered_pairs_keep_the_sign_of_the_last_value(x, w_minus, gap):
 def test_least_squares_finds_the_weights():
     x = sample(n=40, d=5)[0]
     v = jnp.array([0.3, -0.2, 0.5, 0.1, 0.0])
-    found = fit_linear(x, residual_linear(v, x), jnp.arange(40) < 30)
+    found = fit_residual(x, residual_linear(v, x), jnp.arange(40) < 30)
     np.testing.assert_allclose(found, v, atol=1e-4)
 
 
@@ -248,12 +346,12 @@ def test_weights_first_move_towards_their_read_out(double):
 def test_samples_that_do_not_exist_do_not_count(double):
     """Six samples are laid out for sixteen, which all exist in the other training."""
     wide = dict(width=200)
-    few, kernel = train(samples=6, **wide), train(simulate_kernel, samples=6, **wide)
-    np.testing.assert_allclose(few.kernel_max, kernel.kernel_max, rtol=1e-9)
-    assert kernel.kernel_min > 0
-    more = train(simulate_kernel, samples=16, **wide)
-    assert more.kernel_min < kernel.kernel_min  # interlacing
-    assert more.kernel_max > kernel.kernel_max
+    some, spectrum = train(samples=6, **wide), train(kernel.simulate, samples=6, **wide)
+    np.testing.assert_allclose(some.kernel_max, spectrum.kernel_max, rtol=1e-9)
+    assert spectrum.kernel_min > 0
+    more = train(kernel.simulate, samples=16, **wide)
+    assert more.kernel_min < spectrum.kernel_min  # interlacing
+    assert more.kernel_max > spectrum.kernel_max
 
 
 def test_neurons_that_do_not_exist_do_not_count(double):
@@ -268,7 +366,7 @@ def test_neurons_that_do_not_exist_do_not_count(double):
 
 def test_the_typical_kernel_is_that_of_wide_networks(double):
     cfg = identity.typed(Config(samples=16, width=512), "float64")
-    one = jit(simulate_kernel)
+    one = jit(kernel.simulate)
     found = [one(cfg, seed_key("s", seed)).kernel_max for seed in range(8)]
     _, typical, _ = theory.typical_kernel(16, 8, 0.1)
     assert np.median(found) == pytest.approx(typical, rel=0.7)
@@ -276,32 +374,145 @@ def test_the_typical_kernel_is_that_of_wide_networks(double):
     assert sorted(smallest, reverse=True) == smallest
 
 
+def one_neuron(**settings):
+    cfg = identity.typed(gaussian.Config(**({"samples": 20_000} | settings)), "float32")
+    return jit(gaussian.simulate)(cfg, seed_key("s", 0))
+
+
 def test_attention_on_the_last_step_tends_to_its_limits():
-    cfg = identity.typed(Gaussian(tokens=2, samples=20_000), "float32")
-    found = simulate_gaussian(cfg, seed_key("s", 0)).attention
+    found = one_neuron(tokens=2).attention
     floor, ceiling = theory.attention_limits(2)
     assert float(found[0]) == pytest.approx(floor, abs=0.03)
     assert float(found[-1]) == pytest.approx(ceiling, abs=0.03)
-    assert (np.diff(np.asarray(found)) > 0).all()
+    assert np.all(np.diff(np.asarray(found, float)) > 0)
+
+
+@pytest.mark.parametrize(("tokens", "scale"), [(2, 1.0), (8, 0.5), (16, 1.0)])
+def test_attention_on_the_last_step_has_its_slope(tokens, scale):
+    found = one_neuron(tokens=tokens, scale=scale)
+    near = np.abs(np.asarray(found.weight)) < 0.1
+    slope = ((found.attention - 1) / found.weight)[near].mean()
+    assert float(slope) == pytest.approx(theory.attention_slope(tokens, scale), rel=0.1)
+
+
+def test_attention_depends_on_the_weight_times_the_variance(double):
+    """So that one scale stands for all in Theorem 5.3."""
+    x, _, w, _, _ = sample()
+    np.testing.assert_allclose(attend(w / 4, 2 * x)[2], attend(w, x)[2], rtol=1e-10)
+
+
+def test_the_function_of_theorem_5_3_s_proof_is_not_convex():
+    """softmax_k - softmax_d, to which Jensen's inequality is applied, lies above some chord."""
+
+    def h(k, d):
+        return math.tanh((k - d) / 2)  # two steps
+
+    assert h(1, 0) > (h(0, 0) + h(2, 0)) / 2 + 0.05
+    assert h(-1, 0) < (h(0, 0) + h(-2, 0)) / 2 - 0.05
+
+
+# ------------------------------------------------------------------------- the first step
+
+
+@pytest.mark.parametrize(("mode", "gamma"), MODES)
+def test_the_first_pull_is_that_of_samples(double, mode, gamma):
+    c, noise = coefs(mode, gamma), 0.3
+    x, y = draw_series(c, normal(seed_key("s", 5), (400_000, 11)), noise)
+    pulls = np.asarray(y * x[:, -1] * x.var(axis=1))
+    core, _, total = theory.core_norm_sum(mode, 5, gamma)
+    predicted = theory.first_pull(core, total - core, 5, noise)
+    assert abs(pulls.mean() - predicted) < 4 * pulls.std() / math.sqrt(len(pulls))
+
+
+def test_the_first_move_is_that_of_the_training(double):
+    """Weights at zero move by the step size times the sum of the pulls, over the root of m."""
+    found = train(samples=20, width=16, init_scale=1e-6, steps=2, record=3)
+    cfg = Config(**(TINY | dict(samples=20)))
+    drawn = data.draw(cfg, seed_key("s", 0))
+    pulls = float(jnp.sum(drawn.y[:20] * drawn.x[:20, -1] * drawn.x[:20].var(axis=1)))
+    lr = cfg.lr / float(found.kernel_max)
+    assert float(found.move[1]) == pytest.approx(theory.first_move(lr, 1, pulls, 16), rel=1e-4)
+
+
+def test_signs_turn_where_weights_start_nearer_than_they_move():
+    w = np.random.default_rng(0).normal(size=200_000) * 0.4
+    for move in (0.05, 0.4):
+        share = ((w + move > 0).mean() + (w - move < 0).mean()) / 2
+        assert share == pytest.approx(theory.sign_share(move, 0.4), abs=0.005)
+
+
+def test_steps_in_order_are_counted(double):
+    """Until the first recorded step with less than nine tenths of the pairs in order."""
+    found = train(mode=UNIT, gamma=0.3, steps=60, record=61, width=40)
+    ordered = np.asarray(found.ordered)
+    lost = np.flatnonzero(ordered < model.MOST)
+    assert int(found.ordered_steps) == (lost[0] - 1 if len(lost) else 60)
+    wide = train(mode=UNIT, gamma=0.3, steps=60, record=61, width=2048)
+    assert int(wide.ordered_steps) == int(wide.lazy_steps)
+
+
+def test_the_law_of_the_order_grows_with_samples_and_falls_with_noise():
+    def steps(**changes):
+        at = dict(core=0.5, norm=1.0, tokens=8, samples=64, noise=0.1) | changes
+        return theory.ordered_steps(theory.order_signal(**at), 0.5)
+
+    assert steps(samples=256) == pytest.approx(4 ** (2 / 3) * steps())
+    assert steps(noise=1.0) < steps() < steps(core=0.8)
+
+
+# ------------------------------------------------------------------------------ Theorem 5.2
+
+
+def test_two_samples_are_fitted_as_the_frozen_kernel_says(double):
+    cfg = identity.typed(few.Config(width=1024, steps=400, record=6, lr=1.0, mode=UNIT), "float64")
+    found = jit(few.simulate)(cfg, seed_key("s", 1))
+    assert float(found.train_loss[-1]) <= 0.01 * float(found.train_loss[0])
+    assert float(found.slowest) > 1
+    assert float(found.kernel_ratio.min()) > 0.9
+    assert float(found.kernel_ratio[0]) == pytest.approx(1)
+    assert float(found.sign[-1]) == pytest.approx(float(found.lazy_sign), abs=0.01)
+    b2 = theory.bound_b2(2, 8, 0.1)
+    promised = theory.convergence_time(
+        1 / float(found.kernel_max),
+        float(found.kernel_min),
+        2,
+        b2,
+        0.01 * float(found.train_loss[0]),
+    )
+    assert int(found.stopped_at) < promised
+
+
+def test_the_loss_bound_is_vacuous_for_many_samples_only():
+    assert theory.theory(Config()).vacuous == ("loss_bound",)
+    assert theory.theory(few.Config(samples=2, steps=100_000, lr=1.0)).vacuous == ()
+    assert theory.loss_bound(0.5, 0.1, 2) == pytest.approx(0.975**2)
 
 
 # ---------------------------------------------------------------- section 7 and the theory
 
 
 def test_the_formula_of_section_7_is_the_gradient(double):
-    found = local.simulate_local(
-        identity.typed(local.Local(tokens=5, dim=3, draws=20), "float64"), seed_key("s", 0)
-    )
-    assert float(found.formula_error) < 1e-12
+    keys = jax.random.split(jax.random.key(0), 4)
+    x, g = (jax.random.normal(k, (5, 3)) for k in keys[:2])
+    w, w_v = (jax.random.normal(k, (3, 3)) for k in keys[2:])
+    auto = jax.grad(lambda w: jnp.sum(g * (local.scores(w, x) @ x @ w_v)))(w)
+    np.testing.assert_allclose(local.gradient(w, w_v, x, g), auto, rtol=1e-10, atol=1e-12)
+
+
+def test_cases_1_and_2_are_right_more_often_than_not(double):
+    cfg = identity.typed(local.Config(tokens=5, dim=3, draws=200), "float64")
+    found = jit(local.simulate)(cfg, seed_key("s", 0))
     assert 0.4 < float(found.agreement) < 0.9
+    wide = identity.typed(local.Config(tokens=3, dim=400, draws=50), "float64")
+    assert float(jit(local.simulate)(wide, seed_key("s", 0)).alone) > 0.9
 
 
 def test_switches_of_the_remedies_are_off_by_default(double):
     """Gradient descent among the remedies is the paper's training."""
     cfg = TINY | dict(steps=5, record=2)
     plain = train(**cfg)
-    among = jit(remedies.simulate_scalar)(
-        identity.typed(remedies.Scalar(**cfg, adam=0.0), "float64"), seed_key("s", 0)
+    among = jit(scalar.simulate)(
+        identity.typed(scalar.Config(**cfg, adam=0.0), "float64"), seed_key("s", 0)
     )
     np.testing.assert_allclose(among.train_loss, plain.train_loss, rtol=1e-9)
     np.testing.assert_allclose(among.ood_loss, plain.ood_loss[-1], rtol=1e-9)
@@ -309,9 +520,48 @@ def test_switches_of_the_remedies_are_off_by_default(double):
 
 
 def test_a_patch_as_long_as_the_series_is_a_linear_network():
-    cfg = remedies.Head(**(TINY | dict(steps=200, samples=40, test_samples=500)), patch=4, rate=0.1)
-    found = jit(remedies.simulate_head)(identity.typed(cfg, "float32"), seed_key("s", 0))
+    cfg = head.Config(**(TINY | dict(steps=200, samples=40, test_samples=500)), patch=4, rate=0.1)
+    found = jit(head.simulate)(identity.typed(cfg, "float32"), seed_key("s", 0))
     assert float(found.ood_loss) < 2 * float(found.fitted_ood)
+
+
+def test_one_head_with_positions_can_be_any_linear_map(double):
+    """Negative weights too: values hold constants by position, and logits depend on the steps."""
+    cfg = head.Config(tokens=6, hidden=8, learned=1.0)
+    c = jnp.array([0.5, -0.7, 0.2, -0.1, 0.3, 0.6])
+    x = jax.random.normal(jax.random.key(0), (50, 6))
+    errors = []
+    for small in (1e-2, 1e-3):
+        weights = head.linear_head(c, 8, small)
+        f = jax.vmap(lambda x, p=weights: head.network(cfg, p, x))(x)
+        errors.append(float(jnp.abs(f - x @ c).max()))
+    assert errors[0] < 0.1
+    assert errors[1] == pytest.approx(errors[0] / 10, rel=0.3)
+
+
+def test_starts_differ_on_the_same_data():
+    first, again, other = (head.initial(head.Config(start=k), seed_key("s", 0)) for k in (0, 0, 1))
+    np.testing.assert_array_equal(first.w_q, again.w_q)
+    assert bool((first.w_q != other.w_q).all())
+    small = head.initial(head.Config(embed_scale=0.2), seed_key("s", 0))
+    np.testing.assert_allclose(small.embed, 2 * first.embed, rtol=1e-6)
+
+
+def test_a_perceptron_learns_a_linear_target():
+    cfg = mlp.Config(**(TINY | dict(steps=400, samples=60, test_samples=500)), mode=UNIT)
+    found = jit(mlp.simulate)(identity.typed(cfg, "float32"), seed_key("s", 0))
+    assert float(found.ood_loss) < float(found.zero_ood) / 2
+
+
+def test_the_best_measure_is_not_better_than_order_blind(double):
+    cfg = identity.typed(
+        ridge.Config(mode=UNIT, samples=3000, noise=0.0, test_samples=3000), "float64"
+    )
+    found = jit(ridge.simulate)(cfg, seed_key("s", 0))
+    assert float(found.test_loss) > float(found.blind_loss)
+    assert float(found.test_loss) == pytest.approx(
+        float(found.blind_loss) + theory.misfit(8) * 0.25, rel=0.1
+    )
 
 
 def test_conditions_tell_what_is_vacuous():
