@@ -25,7 +25,6 @@ NOT_MOVED = (
     "graph_transformer",
     "group_imbalance",
     "graph_sampling",
-    "chain_of_thought",
     "syntax_semantics",
     "curse_of_attention",
 )
@@ -40,7 +39,6 @@ CHOOSING = {
 }
 SHADOWING = {  # to be renamed
     "graph_transformer": {"encoding"},
-    "chain_of_thought": {"encoding"},
     "vision_transformer": {"query"},
 }
 STUDIES = {**pg.studies(), "toy": registry.study("toy")}

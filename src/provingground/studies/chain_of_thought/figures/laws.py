@@ -1,0 +1,238 @@
+"""How many examples are needed: (7.20) and what a vote says, at several error levels."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import ndtr
+
+from provingground import plot, stats
+from provingground.claims import Altered, Claim, below, claim, curve, equals
+from provingground.stats import Estimate, Everywhere, everywhere
+from provingground.study import Experiment, Trainings
+
+from .. import theory
+
+LEVELS = (0.1, 0.03, 0.01)
+
+# Feasible for all of an axis, and the 1% level inside the prompt.
+DOMAIN = {
+    "alpha_test": (0.08, 1.0),
+    "tau": (0.08, 0.83),
+    "rho": (0.08, 0.83),
+    "n_patterns_test": (5, 80),
+    "n_steps": [2, 3, 5],
+}
+
+
+def inside(s: Mapping[str, Any]) -> bool:
+    """Whether the matrices exist, and the longest prompt is long enough for an error of 1%."""
+    axes = [np.atleast_1d(s[n]) for n in ("alpha_test", "tau", "rho")]
+    alpha, tau, rho = np.broadcast_arrays(*np.meshgrid(*axes))
+    m = s["n_patterns_test"]
+    feasible = (tau <= 1 / (2 - rho)) & ((1 - tau * (2 - rho)) <= (m - 2) * (1 - rho) * tau)
+    if not feasible.all():
+        return False
+    needed = theory.examples_for(min(LEVELS), alpha, tau, rho, m)
+    return bool(needed.max() < 0.8 * s["examples_test"] and needed.min() > 4)
+
+
+def settings_of(ds: xr.Dataset) -> list[Any]:
+    return [ds[n].astype(float) for n in ("alpha_test", "tau", "rho", "n_patterns_test")]
+
+
+def law_error(ds: xr.Dataset) -> xr.DataArray:
+    alpha, tau, rho, m = settings_of(ds)
+    k = int(ds.n_steps)
+    correct = theory.correct_steps(str(ds.design.item()), tau, k)
+    return theory.vote_error(ds.l_test.astype(float), alpha, correct, rho, m)
+
+
+def ratios(ds: xr.Dataset, law: Callable[..., Any]) -> Everywhere:
+    """The examples needed over those of a law, at every setting and level."""
+    level = xr.DataArray(list(LEVELS), dims="level", coords={"level": list(LEVELS)})
+    alpha, tau, rho, m = (x.broadcast_like(ds.cot_error.isel(seed=0, l_test=0, drop=True))
+                          for x in settings_of(ds))  # fmt: skip
+    expected = xr.concat(
+        [alpha.copy(data=law(x, alpha.values, tau.values, rho.values, m.values)) for x in LEVELS],
+        level,
+    )
+
+    def ratio(error: xr.DataArray, expected: xr.DataArray) -> Estimate:
+        return stats.threshold(error, "l_test", float(expected.level)) / float(expected)
+
+    bare = expected.drop_vars(set(expected.coords) - set(expected.dims))
+    return everywhere(ratio, ds.cot_error, bare, keep="l_test")
+
+
+def error_for(needed: Callable[..., Any]) -> Altered:
+    """The Dataset whose error is that of a vote between two outputs which needs some other number
+    of examples."""
+
+    def error(ds: xr.Dataset) -> xr.DataArray:
+        spread = needed(*settings_of(ds))
+        return xr.apply_ufunc(ndtr, -np.sqrt(ds.l_test / spread))
+
+    return curve("cot_error", error)
+
+
+RIVALS = {
+    "(7.20)": error_for(lambda a, t, r, m: 0.83 / (a * t * r) ** 2),
+    "1/(alpha' tau rho^2)": error_for(lambda a, t, r, m: 0.97 / (a * t * r**2)),
+    "1/(alpha' tau rho)": error_for(lambda a, t, r, m: 1.2 / (a * t * r)),
+}
+
+
+@claim(
+    "theory.examples_for",
+    equals(1, within=0.2),
+    kind="corrected",
+    law=curve("cot_error", law_error),
+    rivals=RIVALS,
+)
+def examples_law(ds: xr.Dataset) -> Everywhere:
+    """errors of 10%, 3% and 1% take the examples at which the wrong outputs' chances to win the
+    vote, each the normal tail at sqrt(l/V), V = (2-rho)/(alpha' tau rho^2) - 1 for the most
+    probable one, add up to that (ratio)"""
+    return ratios(ds, theory.examples_for)
+
+
+def exponent(by: str) -> Callable[[xr.Dataset], Estimate]:
+    return lambda ds: stats.phase_boundary(ds.cot_error, "l_test", by, 0.03).law.slope
+
+
+def printed(by: str, letter: str) -> Claim:
+    return claim(
+        f"insight P2 and Remark 4: proportional to {letter}^-2",
+        equals(-2, within=0.1),
+        expected="fails",
+        because=(examples_law,),
+        name=f"{by}_power",
+        says=f"the examples needed for an error of 3% grow as 1/{letter}^2 (exponent)",
+    )(exponent(by))
+
+
+ALPHA_POWER, TAU_POWER = printed("alpha_test", "alpha'"), printed("tau", "tau")
+RHO_POWER = printed("rho", "rho")
+
+
+@claim(
+    "Theorem 4: zero error from (7.20) on, constant 1",
+    below(0.002),
+    expected="fails",
+    because=(examples_law,),
+)
+def printed_enough(ds: xr.Dataset) -> Everywhere:
+    """with the examples of (7.20) for M = 20 the vote makes no mistakes (error)"""
+    alpha, tau, rho, _ = settings_of(ds)
+    bound = theory.examples_needed(alpha, tau, rho, 20)
+
+    def error(y: xr.DataArray, bound: xr.DataArray) -> Estimate:
+        longest = int(np.argmax(y.l_test.values >= float(bound)))
+        return stats.mean(y.isel(l_test=longest))
+
+    return everywhere(error, ds.cot_error, bound.broadcast_like(ds.rho), keep="l_test")
+
+
+@claim("Theorem 4, (7.20) with constant 2", below(0.01), kind="corrected")
+def twice_enough(ds: xr.Dataset) -> Everywhere:
+    """with twice as many it errs in less than 1% (error)"""
+    alpha, tau, rho, _ = settings_of(ds)
+    bound = theory.examples_needed(alpha, tau, rho, 20, 2.0)
+
+    def error(y: xr.DataArray, bound: xr.DataArray) -> Estimate:
+        longest = min(int(np.searchsorted(y.l_test.values, float(bound))), y.sizes["l_test"] - 1)
+        return stats.mean(y.isel(l_test=longest))
+
+    return everywhere(error, ds.cot_error, bound.broadcast_like(ds.rho), keep="l_test")
+
+
+@claim("theory.examples_for; (7.20) has log M", equals(1, within=0.2), kind="own")
+def no_logarithm(ds: xr.Dataset) -> Everywhere:
+    """with more test patterns at equal alpha', tau and rho the examples needed do not grow: at most
+    (1-tau)/((1-rho)tau) outputs are as probable as the runner-up (over those of the fewest)"""
+    few = ds.cot_error.isel(n_patterns_test=0, drop=True)
+    more = ds.cot_error.isel(n_patterns_test=slice(1, None))
+
+    def ratio(y: xr.DataArray) -> Estimate:
+        return stats.jackknife(
+            lambda a, b: np.exp(log_needed(a) - log_needed(b)), y, few.drop_vars(
+                set(few.coords) - {"seed", "l_test"})
+        )  # fmt: skip
+
+    return everywhere(ratio, more, keep="l_test")
+
+
+def log_needed(y: xr.DataArray) -> float:
+    """The logarithm of the examples at which the mean error falls to 3%."""
+    mean = y.mean("seed").values
+    return float(np.interp(-0.03, -np.minimum.accumulate(mean), np.log(y.l_test.values)))
+
+
+def draw_by(by: str) -> Callable[[xr.Dataset], Any]:
+    def draw(ds: xr.Dataset):
+        fig, (left, right) = plot.figure(1, 2, title="Examples needed, by the vote")
+        plot.curve(left, ds.cot_error, "l_test", hue=by, log="x")
+        for level in LEVELS:
+            found = stats.phase_boundary(ds.cot_error, "l_test", by, level)
+            plot.law(right, found.points, by, label=f"error {level:g}")
+        x = ds[by].values.astype(float)
+        names = ("alpha_test", "tau", "rho", "n_patterns_test")
+        given: list[Any] = [x if n == by else float(ds[n]) for n in names]
+        alpha, tau, rho, m = given
+        for level in LEVELS:
+            law = theory.examples_for(level, alpha, tau, rho, m)
+            plot.theory_curve(right, x, law, "vote, in closed form")
+        if by != "n_patterns_test":
+            bound = theory.examples_needed(alpha, tau, rho, 20)
+            plot.theory_curve(right, x, bound, "(7.20), constant 1")
+        right.set_ylabel("examples needed, $l^*$")
+        return fig
+
+    return draw
+
+
+def trainings(by: str, values: list[Any], quick: list[Any], **fixed: Any) -> Trainings:
+    return Trainings(
+        grid={by: values, **fixed, "examples_test": 2048, "test_samples": 1000},
+        seeds=16,
+        quick={by: quick, "examples_test": 512, "test_samples": 500, "seeds": 8},
+        simulator="plurality",
+        domain=DOMAIN,
+        where=inside,
+    )
+
+
+EXPERIMENTS = (
+    Experiment(
+        "laws_rho",
+        says="Examples needed against the primacy, errors in step 1, by the vote.",
+        trainings=trainings(
+            "rho", [0.1, 0.17, 0.25, 0.4, 0.6, 0.8], [0.25, 0.4, 0.6, 0.8], tau=0.5
+        ),
+        claims=(examples_law, RHO_POWER, printed_enough, twice_enough),
+        figure=draw_by("rho"),
+    ),
+    Experiment(
+        "laws_alpha",
+        says="Examples needed against the fraction of matching examples, by the vote.",
+        trainings=trainings("alpha_test", [0.1, 0.2, 0.4, 0.8], [0.1, 0.2, 0.4, 0.8]),
+        claims=(examples_law, ALPHA_POWER),
+        figure=draw_by("alpha_test"),
+    ),
+    Experiment(
+        "laws_tau",
+        says="Examples needed against the trajectory probability at equal primacy, by the vote.",
+        trainings=trainings("tau", [0.2, 0.28, 0.4, 0.65], [0.2, 0.35, 0.65], rho=0.5),
+        claims=(examples_law, TAU_POWER),
+        figure=draw_by("tau"),
+    ),
+    Experiment(
+        "laws_m",
+        says="Examples needed against the number of test patterns, by the vote.",
+        trainings=trainings("n_patterns_test", [8, 20, 80], [8, 40], rho=0.6),
+        claims=(examples_law, no_logarithm),
+        figure=draw_by("n_patterns_test"),
+    ),
+)
