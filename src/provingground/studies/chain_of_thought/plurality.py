@@ -20,6 +20,7 @@ from .inference import Batch, by_start, draw_batch
 from .suites import DESIGNS, Tests, design_of
 from .transitions import realised
 
+TOGETHER = 16  # prompts that are counted at a time
 GUESS = 1e-6  # the weight of columns of the same step that do not match: a guess if none does
 
 
@@ -44,7 +45,7 @@ class Probes(eqx.Module):
     cot_error: Float[Array, "l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
     cot_final: Float[Array, "l_test"] = probe("CoT error of the last step")
     icl_error: Float[Array, "l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
-    icl_from: Float[Array, "l_test start"] = probe("ICL error by input")
+    icl_from: Float[Array, "l_test start"] = probe("ICL error on inputs 1 and 2")
     tau_realised: Float[Array, ""] = probe("trajectory probability of the matrices", r"\tau^f")
     rho_realised: Float[Array, ""] = probe("primacy of the matrices", r"\rho^f")
     tau_io: Float[Array, ""] = probe("input-output probability", r"\tau_o^f")
@@ -63,11 +64,10 @@ def tally(
     inputs: Int[Array, "L"], outputs: Int[Array, "L"], tie: Float[Array, "L"], m: int, lengths: Any
 ) -> Float[Array, "lengths m m"]:
     """How often each output follows each input among the first examples, for every length."""
-    seen, votes = jax.nn.one_hot(inputs, m, dtype=float), jax.nn.one_hot(outputs, m, dtype=float)
-    votes = votes * (1 + tie[:, None])
-    ends = [int(n) for n in lengths]
-    parts = [seen[a:b].T @ votes[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-    counts = jnp.cumsum(jnp.stack(parts), axis=0)
+    part = np.searchsorted(lengths, np.arange(len(inputs)), side="right").astype(np.int32)
+    place = jnp.asarray(part) * (m * m) + inputs * m + outputs
+    counts = jnp.zeros((len(lengths) + 1) * m * m).at[place].add(1 + tie)
+    counts = jnp.cumsum(counts.reshape(-1, m, m)[:-1], axis=0)  # the last part is in no length
     return counts + GUESS * counts.sum(axis=1, keepdims=True)
 
 
@@ -90,7 +90,9 @@ def vote_errors(batch: Batch, m: int, lengths: Any) -> dict[str, Array]:
     def of_setting(now: tuple[Int[Array, "N L y"], Int[Array, "N y"]]) -> dict[str, Array]:
         y, truth = now
         chains, short = jax.lax.map(
-            lambda p: vote_of_prompt(p[0], p[1], p[2], m, lengths), (y, batch.tie, truth[:, 0])
+            lambda p: vote_of_prompt(p[0], p[1], p[2], m, lengths),
+            (y, batch.tie, truth[:, 0]),
+            batch_size=TOGETHER,
         )
         wrong = (chains != truth[:, None]).astype(float)[:, :, 1:]
         missed = (short != truth[:, -1:]).astype(float)
@@ -112,6 +114,7 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Pro
     m, lengths = tests.task.shape[-1], fine_lengths(cfg.examples_test)
     batch = draw_batch(key, tests, cfg.test_samples, cfg.examples_test)
     found = {n: v[0] for n, v in vote_errors(batch, m, lengths).items()}
+    found["icl_from"] = found["icl_from"][:, :2]  # any number of patterns, one shape
     real = {n: v[0] for n, v in realised(tests.task, tests.transitions).items()}
     return Probes(
         **found,

@@ -15,7 +15,7 @@ from .data import Config
 
 MATCHED_SHARE = 0.8  # of the columns of the query's step
 QUERIES = ("uniform mixture", "random pattern")
-MULTIPLES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)  # alpha' in units of 1/M'
+MULTIPLES = (0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0)  # alpha' in units of 1/M'
 LENGTHS = (32, 128, 512)
 PROMPTS = 256
 

@@ -5,7 +5,7 @@ matrices are in `transitions.py`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,24 +76,47 @@ def examples_for_pair(level: float, alpha_test: Any, tau: Any, rho: Any) -> Any:
     return ndtri(level) ** 2 * vote_spread(alpha_test, tau, (1 - rho) * tau)
 
 
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+
+
+def _mean_over_normal(f: Callable[[float], Any]) -> Any:
+    """The mean of a smooth function of a standard normal number."""
+    weights = WEIGHTS / WEIGHTS.sum()
+    return sum(w * f(x) for x, w in zip(NODES, weights, strict=True))
+
+
+def step_error(examples: Any, reach: Any, right: Any, wrong: Any, rest: Any, others: Any) -> Any:
+    r"""Ours: how often a step's vote is lost, if one wrong output has `wrong` and some others have
+    `rest` each.
+
+    Leads are normal and share the votes of the right output: given these, wrong outputs are
+    independent, so that $1 - E_x\prod_j\Phi\big(\sqrt{l/V_j}\sqrt{(a+b_j)/b_j} +
+    \sqrt{a/b_j}\,x\big)$; a single one is beaten with $\Phi(\sqrt{l/V})$.
+    """
+
+    def beaten(x: float, b: Any) -> Any:
+        b = np.maximum(b, 1e-9)
+        z = np.sqrt(examples / np.maximum(vote_spread(reach, right, b), 1e-9))
+        return ndtr(z * np.sqrt((right + b) / b) + np.sqrt(right / b) * x)
+
+    return 1 - _mean_over_normal(lambda x: beaten(x, wrong) * beaten(x, rest) ** others)
+
+
 def vote_error(
     examples: Any, alpha_test: Any, correct: Sequence[Any], rho: Any, n_patterns_test: Any
 ) -> Any:
     r"""Ours: the CoT error of the vote, for examples whose step k is correct with $p_k$.
 
     One wrong output has $(1-\rho)p_k$, the other $M'-2$ share the rest (`suites.spread`). A step
-    errs with the sum over wrong outputs of $\Phi(-\sqrt{l/V})$, which is too large where several
-    of them are close; a step after a wrong one is wrong. Examples that have left the query's chain
-    get back onto it with probability $(1-p_k)/(M'-1)$.
+    after a wrong one is wrong. Examples that have left the query's chain get back onto it with
+    probability $(1-p_k)/(M'-1)$.
     """
     reach, right_so_far, found = alpha_test, 1.0, []
     for p in correct:
         wrong = np.minimum((1 - rho) * p, 1 - p)
         rest = np.maximum(1 - p - wrong, 0) / (n_patterns_test - 2)
-        spreads = vote_spread(reach, p, wrong), vote_spread(reach, p, rest)
-        one, others = (ndtr(-np.sqrt(examples / v)) for v in spreads)
-        errs = np.minimum(one + (n_patterns_test - 2) * others, 1.0) * np.less(p, 1)
-        right_so_far = right_so_far * (1 - errs)
+        lost = step_error(examples, reach, p, wrong, rest, n_patterns_test - 2)
+        right_so_far = right_so_far * (1 - lost * np.less(p, 1))
         found.append(1 - right_so_far)
         reach = reach * p + (1 - reach) * (1 - p) / (n_patterns_test - 1)
     return sum(found) / len(found)
@@ -135,10 +158,7 @@ def mixture_error(alpha_test: Any, n_patterns_test: Any, examples: Any) -> Any:
     other = (1 - alpha_test) / (n_patterns_test - 1)
     mean = alpha_test - other
     z = np.sqrt(examples) * mean / np.sqrt(np.maximum(alpha_test + other - mean**2, 1e-12))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    total = sum(w * ndtr(x + math.sqrt(2) * z) ** (n_patterns_test - 1)
-                for x, w in zip(nodes, weights, strict=True))  # fmt: skip
-    return 1 - total / math.sqrt(2 * math.pi)
+    return 1 - _mean_over_normal(lambda x: ndtr(x + math.sqrt(2) * z) ** (n_patterns_test - 1))
 
 
 # ------------------------------------------------------------------------ training, closer

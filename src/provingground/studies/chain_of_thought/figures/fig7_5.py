@@ -107,7 +107,7 @@ EXPERIMENTS = (
                 "test_samples": 400,
             },
             seeds=16,
-            quick={"examples_test": 512, "seeds": 6},
+            paper_only=True,
             simulator="plurality",
         ),
         claims=(vote_worsens, vote_learns),

@@ -14,9 +14,8 @@ from provingground.study import Experiment, Trainings
 
 from .. import theory
 
-LEVELS = (0.1, 0.03, 0.01)
+LEVELS = (0.1, 0.05, 0.02)
 
-# Feasible for all of an axis, and the 1% level inside the prompt.
 DOMAIN = {
     "alpha_test": (0.08, 1.0),
     "tau": (0.08, 0.83),
@@ -27,15 +26,16 @@ DOMAIN = {
 
 
 def inside(s: Mapping[str, Any]) -> bool:
-    """Whether the matrices exist, and the longest prompt is long enough for an error of 1%."""
+    """Whether the matrices exist, an error of 10% takes 20 examples (fewer votes are not normal),
+    and the longest prompt is enough for one of 2%."""
     axes = [np.atleast_1d(s[n]) for n in ("alpha_test", "tau", "rho")]
     alpha, tau, rho = np.broadcast_arrays(*np.meshgrid(*axes))
     m = s["n_patterns_test"]
     feasible = (tau <= 1 / (2 - rho)) & ((1 - tau * (2 - rho)) <= (m - 2) * (1 - rho) * tau)
     if not feasible.all():
         return False
-    needed = theory.examples_for(min(LEVELS), alpha, tau, rho, m)
-    return bool(needed.max() < 0.8 * s["examples_test"] and needed.min() > 4)
+    most, least = (theory.examples_for(x, alpha, tau, rho, m) for x in (LEVELS[-1], LEVELS[0]))
+    return bool(most.max() < 0.8 * s["examples_test"] and least.min() > 20)
 
 
 def settings_of(ds: xr.Dataset) -> list[Any]:
@@ -78,9 +78,9 @@ def error_for(needed: Callable[..., Any]) -> Altered:
 
 
 RIVALS = {
-    "(7.20)": error_for(lambda a, t, r, m: 0.83 / (a * t * r) ** 2),
-    "1/(alpha' tau rho^2)": error_for(lambda a, t, r, m: 0.97 / (a * t * r**2)),
-    "1/(alpha' tau rho)": error_for(lambda a, t, r, m: 1.2 / (a * t * r)),
+    "(7.20), its best constant": error_for(lambda a, t, r, m: 0.56 / (a * t * r) ** 2),
+    "without 2-rho": error_for(lambda a, t, r, m: 1 / (a * t * r**2)),
+    "1/(alpha' tau rho)": error_for(lambda a, t, r, m: 2.8 / (a * t * r)),
 }
 
 
@@ -92,14 +92,13 @@ RIVALS = {
     rivals=RIVALS,
 )
 def examples_law(ds: xr.Dataset) -> Everywhere:
-    """errors of 10%, 3% and 1% take the examples at which the wrong outputs' chances to win the
-    vote, each the normal tail at sqrt(l/V), V = (2-rho)/(alpha' tau rho^2) - 1 for the most
-    probable one, add up to that (ratio)"""
+    """errors of 10%, 5% and 2% take z^2 V examples, with the normal quantile z and
+    V = (2-rho)/(alpha' tau rho^2) - 1, and more where several wrong outputs are close (ratio)"""
     return ratios(ds, theory.examples_for)
 
 
 def exponent(by: str) -> Callable[[xr.Dataset], Estimate]:
-    return lambda ds: stats.phase_boundary(ds.cot_error, "l_test", by, 0.03).law.slope
+    return lambda ds: stats.phase_boundary(ds.cot_error, "l_test", by, 0.05).law.slope
 
 
 def printed(by: str, letter: str) -> Claim:
@@ -109,7 +108,7 @@ def printed(by: str, letter: str) -> Claim:
         expected="fails",
         because=(examples_law,),
         name=f"{by}_power",
-        says=f"the examples needed for an error of 3% grow as 1/{letter}^2 (exponent)",
+        says=f"the examples needed for an error of 5% grow as 1/{letter}^2 (exponent)",
     )(exponent(by))
 
 
@@ -135,19 +134,6 @@ def printed_enough(ds: xr.Dataset) -> Everywhere:
     return everywhere(error, ds.cot_error, bound.broadcast_like(ds.rho), keep="l_test")
 
 
-@claim("Theorem 4, (7.20) with constant 2", below(0.01), kind="corrected")
-def twice_enough(ds: xr.Dataset) -> Everywhere:
-    """with twice as many it errs in less than 1% (error)"""
-    alpha, tau, rho, _ = settings_of(ds)
-    bound = theory.examples_needed(alpha, tau, rho, 20, 2.0)
-
-    def error(y: xr.DataArray, bound: xr.DataArray) -> Estimate:
-        longest = min(int(np.searchsorted(y.l_test.values, float(bound))), y.sizes["l_test"] - 1)
-        return stats.mean(y.isel(l_test=longest))
-
-    return everywhere(error, ds.cot_error, bound.broadcast_like(ds.rho), keep="l_test")
-
-
 @claim("theory.examples_for; (7.20) has log M", equals(1, within=0.2), kind="own")
 def no_logarithm(ds: xr.Dataset) -> Everywhere:
     """with more test patterns at equal alpha', tau and rho the examples needed do not grow: at most
@@ -165,9 +151,9 @@ def no_logarithm(ds: xr.Dataset) -> Everywhere:
 
 
 def log_needed(y: xr.DataArray) -> float:
-    """The logarithm of the examples at which the mean error falls to 3%."""
+    """The logarithm of the examples at which the mean error falls to 5%."""
     mean = y.mean("seed").values
-    return float(np.interp(-0.03, -np.minimum.accumulate(mean), np.log(y.l_test.values)))
+    return float(np.interp(-0.05, -np.minimum.accumulate(mean), np.log(y.l_test.values)))
 
 
 def draw_by(by: str) -> Callable[[xr.Dataset], Any]:
@@ -193,11 +179,11 @@ def draw_by(by: str) -> Callable[[xr.Dataset], Any]:
     return draw
 
 
-def trainings(by: str, values: list[Any], quick: list[Any], **fixed: Any) -> Trainings:
+def trainings(by: str, values: list[Any], quick: list[Any]) -> Trainings:
     return Trainings(
-        grid={by: values, **fixed, "examples_test": 2048, "test_samples": 1000},
+        grid={"rho": 0.5, by: values, "examples_test": 2048, "test_samples": 1000},
         seeds=16,
-        quick={by: quick, "examples_test": 512, "test_samples": 500, "seeds": 8},
+        quick={by: quick, "examples_test": 1024, "test_samples": 1000, "seeds": 8},
         simulator="plurality",
         domain=DOMAIN,
         where=inside,
@@ -208,30 +194,28 @@ EXPERIMENTS = (
     Experiment(
         "laws_rho",
         says="Examples needed against the primacy, errors in step 1, by the vote.",
-        trainings=trainings(
-            "rho", [0.1, 0.17, 0.25, 0.4, 0.6, 0.8], [0.25, 0.4, 0.6, 0.8], tau=0.5
-        ),
-        claims=(examples_law, RHO_POWER, printed_enough, twice_enough),
+        trainings=trainings("rho", [0.1, 0.15, 0.25, 0.35, 0.5], [0.15, 0.27, 0.5]),
+        claims=(examples_law, RHO_POWER, printed_enough),
         figure=draw_by("rho"),
     ),
     Experiment(
         "laws_alpha",
         says="Examples needed against the fraction of matching examples, by the vote.",
-        trainings=trainings("alpha_test", [0.1, 0.2, 0.4, 0.8], [0.1, 0.2, 0.4, 0.8]),
+        trainings=trainings("alpha_test", [0.08, 0.15, 0.3, 0.8], [0.1, 0.25, 0.8]),
         claims=(examples_law, ALPHA_POWER),
         figure=draw_by("alpha_test"),
     ),
     Experiment(
         "laws_tau",
         says="Examples needed against the trajectory probability at equal primacy, by the vote.",
-        trainings=trainings("tau", [0.2, 0.28, 0.4, 0.65], [0.2, 0.35, 0.65], rho=0.5),
+        trainings=trainings("tau", [0.2, 0.28, 0.4, 0.55], [0.2, 0.33, 0.55]),
         claims=(examples_law, TAU_POWER),
         figure=draw_by("tau"),
     ),
     Experiment(
         "laws_m",
         says="Examples needed against the number of test patterns, by the vote.",
-        trainings=trainings("n_patterns_test", [8, 20, 80], [8, 40], rho=0.6),
+        trainings=trainings("n_patterns_test", [10, 20, 80], [10, 20]),
         claims=(examples_law, no_logarithm),
         figure=draw_by("n_patterns_test"),
     ),

@@ -27,6 +27,21 @@ TRAINED = Trainings(
         "lr": 5.0, "steps": 1000, "record": 30, "examples_test": 128, "test_samples": 240,
         "seeds": 6,
     },
+    # Patterns must fit into the dimension, a primacy of 0.8 exists from 10 test patterns on, and
+    # attention must have concentrated by the end: no factor of 10 in these.
+    domain={
+        "alpha": (0.08, 0.8),
+        "noise": (0.0, 0.7),
+        "n_patterns": (12, 27),
+        "n_patterns_test": (10, 20),
+        "lr": (1.0, 10.0),
+        "examples": (20, 40),
+    },
+    where=lambda s: (
+        s["n_patterns_test"] <= s["n_patterns"]
+        and s["lr"] * s["steps"] >= 4000
+        and s["alpha"] * s["examples"] >= 2
+    ),
 )  # fmt: skip
 
 # Training without tests, for Theorem 3 and its lemmas. The end of training is at eta t = 1000 M/20

@@ -262,7 +262,7 @@ EXPERIMENTS = (
         "thm3_alpha",
         says="Training steps to a loss of 0.1 against the fraction of matching examples.",
         trainings=Trainings(
-            grid={**SCALING, "eps": 0.1, "alpha": [0.1, 0.2, 0.4, 0.8]},
+            grid={**SCALING, "lr": 2.0, "eps": 0.1, "alpha": [0.1, 0.2, 0.4, 0.8]},
             seeds=16,
             quick={"seeds": 6},
             simulator="training",
