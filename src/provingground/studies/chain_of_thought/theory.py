@@ -41,7 +41,7 @@ def training_stages(cfg: Config, eps: float) -> tuple[float, float, float]:
     return tuple(math.inf if math.isnan(t) else float(t) for t in found)  # pyright: ignore
 
 
-def loss_after(t: Any, lr: Any, alpha: Any, k: Any, n_patterns: Any) -> np.ndarray:
+def loss_after(t: Any, lr: Any, alpha: Any, k: Any, n_patterns: Any) -> Any:
     r"""The $\epsilon$ for which t is the time of (7.15), constants 1; infinite before $T_2$.
 
     By bisection in $\log\epsilon$: the time falls with $\epsilon$.
@@ -135,7 +135,7 @@ def examples_for(
     n_patterns_test: Any,
     design: str = "step 1",
     k: int = 3,
-) -> np.ndarray:
+) -> Any:
     """Ours: the examples at which `vote_error` falls to a level, by bisection."""
     given = np.broadcast_arrays(*map(np.float64, (alpha_test, tau, rho, n_patterns_test)))
     alpha, tau, rho, m = given

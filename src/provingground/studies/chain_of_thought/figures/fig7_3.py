@@ -9,6 +9,7 @@ from provingground.stats import Estimate, Everywhere
 from provingground.study import Experiment
 
 from ..suites import BY_ALPHA, BY_RHO, BY_TAU, BY_TAU_FIRST
+from .laws import examples_law
 from .shared import (
     TRAINED,
     draw_errors,
@@ -59,7 +60,7 @@ def alpha_exponent(ds: xr.Dataset) -> Estimate:
     "insight P2 and Remark 4: proportional to alpha'^-2",
     equals(-2, within=0.2),
     expected="fails",
-    because=(alpha_exponent,),
+    because=(examples_law,),
     law=alpha_exponent.rivals["1/alpha'^2"],
     rivals={"1/alpha'": error_as("cot_error", votes)},
 )
@@ -119,7 +120,7 @@ def tau_exponent(ds: xr.Dataset) -> Estimate:
     "insight P2 and Remark 4: proportional to tau^-2",
     equals(-2, within=0.2),
     expected="fails",
-    because=(tau_exponent,),
+    because=(examples_law,),
     law=tau_exponent.rivals["1/tau^2"],
 )
 def tau_exponent_printed(ds: xr.Dataset) -> Estimate:
