@@ -20,8 +20,7 @@ DOMAIN = {
     "alpha_test": (0.08, 1.0),
     "tau": (0.08, 0.83),
     "rho": (0.08, 0.83),
-    "n_patterns_test": (5, 80),
-    "n_steps": [2, 3, 5],
+    "n_patterns_test": [10, 20, 80],
 }
 
 
@@ -34,7 +33,7 @@ def inside(s: Mapping[str, Any]) -> bool:
     feasible = (tau <= 1 / (2 - rho)) & ((1 - tau * (2 - rho)) <= (m - 2) * (1 - rho) * tau)
     if not feasible.all():
         return False
-    most, least = (theory.examples_for(x, alpha, tau, rho, m) for x in (LEVELS[-1], LEVELS[0]))
+    most, least = (theory.examples_for_pair(x, alpha, tau, rho) for x in (LEVELS[-1], LEVELS[0]))
     return bool(most.max() < 0.8 * s["examples_test"] and least.min() > 20)
 
 

@@ -146,7 +146,7 @@ def in_time(y: xr.DataArray) -> xr.DataArray:
     lr = float(y.lr)
     y = y.isel(step=slice(1, None))
     y = y.assign_coords(step=y.step * lr)
-    y.step.attrs = {"long_name": "training time", "symbol": r"(\eta t)"}
+    y.step.attrs = {"long_name": "training time", "symbol": r"\eta t"}
     return y
 
 
