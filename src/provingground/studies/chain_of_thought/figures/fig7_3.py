@@ -9,7 +9,7 @@ from provingground.stats import Estimate, Everywhere
 from provingground.study import Experiment
 
 from ..suites import BY_ALPHA, BY_RHO, BY_TAU, BY_TAU_FIRST
-from .laws import examples_law
+from .laws import ALPHA_LAW, TAU_LAW
 from .shared import (
     TRAINED,
     draw_errors,
@@ -60,7 +60,7 @@ def alpha_exponent(ds: xr.Dataset) -> Estimate:
     "insight P2 and Remark 4: proportional to alpha'^-2",
     equals(-2, within=0.2),
     expected="fails",
-    because=(examples_law,),
+    because=(ALPHA_LAW,),
     law=alpha_exponent.rivals["1/alpha'^2"],
     rivals={"1/alpha'": error_as("cot_error", votes)},
 )
@@ -120,7 +120,7 @@ def tau_exponent(ds: xr.Dataset) -> Estimate:
     "insight P2 and Remark 4: proportional to tau^-2",
     equals(-2, within=0.2),
     expected="fails",
-    because=(examples_law,),
+    because=(TAU_LAW,),
     law=tau_exponent.rivals["1/tau^2"],
 )
 def tau_exponent_printed(ds: xr.Dataset) -> Estimate:

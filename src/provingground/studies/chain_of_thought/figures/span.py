@@ -94,9 +94,9 @@ def any_pattern(ds: xr.Dataset) -> Estimate:
     rivals={"any pattern": like_random, "alpha' = 2/M'": at_boundary(2.0)},
 )
 def mixture_error(ds: xr.Dataset) -> Everywhere:
-    """above the boundary (alpha' = 2/M' and 4/M') the mixture's error is that of a vote of all
-    columns of the step (difference)"""
-    part = ds.span_error.sel(pattern=MIXTURE, multiple=[2.0, 4.0], l_span=[128, 512])
+    """for every alpha' from 1/(4M') to 4/M' the mixture's error is that of a vote of all columns of
+    the step (difference)"""
+    part = ds.span_error.sel(pattern=MIXTURE)
     m = ds.n_patterns_test.astype(float)
     share = np.minimum(part.multiple / m, 1.0)
     law = theory.mixture_error(share, m, part.l_span.astype(float))
