@@ -1,6 +1,7 @@
 """Lemmas F.3.5 to F.3.7: how scores and attention move in the two stages."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,12 @@ def f_7(ds: xr.Dataset) -> Everywhere:
     found = [growth(ds, MATCHED, least, *ends) for ends in parts]
     stage = xr.DataArray(["first half", "second half"], dims="stage", name="stage")
     return everywhere(stats.mean, xr.concat(found, stage.assign_coords(stage=stage)))
+
+
+def f_7_ratio(ds: xr.Dataset) -> Everywhere:
+    found = f_7.measure(ds)
+    assert isinstance(found, Everywhere)
+    return found
 
 
 # ------------------------------------------------------------------------------ Lemma F.3.6
@@ -205,6 +212,18 @@ def f_15(ds: xr.Dataset) -> Estimate:
     return stats.mean(abs(late_growth(ds, SAME_STEP)))
 
 
+@claim(
+    "Lemma F.3.5, (F.7)",
+    above(1),
+    bound="paper",
+    expected="fails",
+    because=(matched_growth,),
+)
+def f_7_two_steps(ds: xr.Dataset) -> Everywhere:
+    """(F.7) for K = 2 and alpha = 0.2, where it asks for over 2p(1-p)^2/M as (F.13) does (ratio)"""
+    return f_7_ratio(ds)
+
+
 def draw_scores(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Scores along training", width=4.2)
     for kind in ds.type.values:
@@ -256,6 +275,15 @@ EXPERIMENTS = (
         says="The growth of scores in stage one.",
         trainings=PACE,
         claims=(f_7,),
+        figure=draw_scores,
+    ),
+    Experiment(
+        "lemmaf_3_5_two_steps",
+        says="The growth of scores for two reasoning steps and few matching examples.",
+        trainings=replace(
+            PACE, grid={**PACE.grid, "n_steps": 2, "alpha": 0.2}, domain={}, where=None
+        ),
+        claims=(f_7_two_steps,),
         figure=draw_scores,
     ),
     Experiment(
