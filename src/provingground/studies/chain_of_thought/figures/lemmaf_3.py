@@ -250,7 +250,7 @@ def draw_growth(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title=r"Growth of scores over $\eta p(1-p)^2/M$", width=4.2)
     p = ds.mass.sel(type=MATCHED)
     unit = ds.lr * p * (1 - p) ** 2 / ds.n_patterns
-    ends = [(i, i + 4) for i in range(place(ds, 20), ds.sizes["step"] - 4, 4)]
+    ends = [(i, i + 4) for i in range(place(ds, 20.0), ds.sizes["step"] - 4, 4)]
     steps = ds.step.values.astype(float)
     time = np.array([np.sqrt(steps[i] * steps[j]) for i, j in ends]) * float(ds.lr)
     for kind in (MATCHED, SAME_STEP):
