@@ -52,7 +52,7 @@ def trained_long(s: Mapping[str, Any]) -> bool:
     a pattern twice, and all fits."""
     k, m, alpha = s["n_steps"], s["n_patterns"], s["alpha"]
     time = theory.stage_one_time(1.0, alpha, k, 0.5) + k * m * (1 / alpha + 2)
-    return (
+    return bool(
         m + k <= s["dim"]
         and m >= k * (k - 1)
         and alpha * s["examples"] >= 2
