@@ -44,7 +44,7 @@ class Probes(eqx.Module):
     cot_error: Float[Array, "setting l_test"] = probe("CoT error", r"\bar R_{\mathrm{CoT}}")
     cot_final: Float[Array, "setting l_test"] = probe("CoT error of the last step")
     icl_error: Float[Array, "setting l_test"] = probe("ICL error", r"\bar R_{\mathrm{ICL}}")
-    icl_from: Float[Array, "setting l_test start"] = probe("ICL error by input")
+    icl_from: Float[Array, "setting l_test start"] = probe("ICL error on inputs 1 and 2")
     icl_blind: Float[Array, "setting l_test"] = probe("ICL error, output rows of W set to zero")
     vote_cot: Float[Array, "setting l_test"] = probe("CoT error of the vote")
     vote_icl: Float[Array, "setting l_test"] = probe("ICL error of the vote")
@@ -133,6 +133,7 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Tests | None = None) -> Pro
         scores = scores_of(shown, noise[0][np.arange(len(shown)) % noise.shape[1]])
         looks, _ = attention(queries, scores, shown, jnp.ones(len(shown), bool), chain_shown)
         found = measure(queries, scores_of, batch, noise, l_test)
+        found["icl_from"] = found["icl_from"][..., :2]  # any number of patterns, one shape
         return dict(
             **found,
             **summary(cfg, w),
