@@ -9,7 +9,7 @@ from provingground.stats import Estimate, Everywhere, everywhere
 from provingground.study import Experiment
 
 from .. import theory
-from ..span import MATCHED_SHARE
+from ..span import MATCHED_SHARE, mixtures
 from .shared import TRAINED
 
 MIXTURE, RANDOM = "uniform mixture", "random pattern"
@@ -20,8 +20,9 @@ def predicted_attention(ds: xr.Dataset) -> xr.DataArray:
 
     The sum of the other pattern's coefficients averages out: it is orthogonal to the query's.
     """
-    m = ds.n_patterns.astype(float)
-    gap = ds.own_input * (m - ds.mixture**2) / (m - 1)
+    m = int(ds.n_patterns)
+    total = xr.DataArray(mixtures(m), dims="mixture")  # one label for each M: there may be several
+    gap = ds.own_input * (m - total**2) / (m - 1)
     odds = MATCHED_SHARE / (1 - MATCHED_SHARE) * np.exp(gap)
     return odds / (1 + odds)
 
