@@ -30,8 +30,8 @@ TRAINED = Trainings(
         "seeds": 6,
     },
     # Patterns must fit into the dimension, a primacy of 0.8 exists from 10 test patterns on, and
-    # attention must have concentrated by the end: no factor of 10 in these. With noise of 0.7 the
-    # network erred more often than the vote.
+    # attention must have concentrated by the end: no factor of 10 in these. For noise of
+    # 0.7 see `large_noise_costs`.
     domain={
         "alpha": (0.08, 0.8),
         "noise": (0.0, 0.5),
