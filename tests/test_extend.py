@@ -434,7 +434,7 @@ def test_dims_that_the_dataset_has_otherwise_are_refused(store):
 
 @pytest.mark.parametrize(
     ("target", "simulator"),
-    [("chain_of_thought/vote", "plurality"), ("group_imbalance/tab4_1", "local")],
+    [("chain_of_thought/laws_rho", "plurality"), ("group_imbalance/tab4_1", "local")],
 )
 def test_a_simulator_without_weights_says_so(store, target, simulator):
     with pytest.raises(InputError, match=f"'{simulator}' of .*trains no weights"):

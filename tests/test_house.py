@@ -27,6 +27,7 @@ NOT_MOVED = (
     "group_imbalance",
     "graph_sampling",
     "chain_of_thought",
+    "syntax_semantics",
     "curse_of_attention",
     "syntax_semantics",
 )
@@ -41,7 +42,6 @@ CHOOSING = {
 }
 SHADOWING = {  # to be renamed
     "graph_transformer": {"encoding"},
-    "chain_of_thought": {"encoding"},
     "vision_transformer": {"query"},
 }
 STUDIES = {**pg.studies(), "toy": registry.study("toy")}

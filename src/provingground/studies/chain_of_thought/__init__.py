@@ -1,11 +1,9 @@
 """Training nonlinear transformers for chain-of-thought inference."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .deep import DeepConfig, DeepProbes, simulate_deep
-from .model import Config, TrainingProbes, simulate_full, simulate_training
-from .simulators import Probes, VoteProbes, simulate, simulate_vote
+from . import deep, full, model, plurality, theory, training
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @misc{li2024chain_of_thought,
@@ -29,15 +27,13 @@ STUDY = Study(
     r"$(\alpha'\tau^f\rho^f)^{-2}\log M$ of them (Theorem 4). Answering in one step needs more: "
     "the true output must also be the most probable one end to end (Theorem 5).",
     simulators={
-        "reduced": Simulator(Config, simulate, Probes, says="trained coordinates of W alone"),
-        "plurality": Simulator(
-            Config, simulate_vote, VoteProbes, says="no network: a vote of the matched columns"
-        ),
-        "training": Simulator(Config, simulate_training, TrainingProbes, says="without tests"),
-        "full": Simulator(Config, simulate_full, TrainingProbes, says="all of W, as written"),
-        "deep": Simulator(DeepConfig, simulate_deep, DeepProbes, says="layers and heads, by Adam"),
+        "reduced": simulator(model, says="trained coordinates of W alone"),
+        "plurality": simulator(plurality, says="no network: a vote of the matched columns"),
+        "training": simulator(training, says="without tests"),
+        "full": simulator(full, says="all of W, as written"),
+        "deep": simulator(deep, says="layers and heads, by Adam"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
     bibtex=BIBTEX,
 )

@@ -19,27 +19,31 @@ from provingground.nets.transformer import (
     Weights,
     block,
     initial_weights,
+    layer_norm,
     sinusoidal,
     visible,
 )
 from provingground.train import descend, log_steps
 
+from .data import Prompt, permutation, prompt_from
 from .inference import TYPES, draw_batch, noise_of, span_patterns
-from .model import Prompt, one_hot, permutation, prompt_from
+from .network import one_hot
 from .suites import draw_tests, even
 
 TOKEN_TYPES = (*TYPES, "itself")
 
 
 @config
-class DeepConfig:
+class Config:
     """The parameters of Figures 7.7 and F.1."""
 
     layers: int = par(3, "L", "layers", low=1)
     heads: int = par(2, "H", "heads", low=1)
+    hidden: int = par(0, "m", "neurons of each MLP; 0: attention only", low=0)
+    norm: bool = par(False, "LN", "layer norm before every part")
     positions: str = par(
-        "step", "c", "positional encoding", choices=("step", "sinusoidal")
-    )  # orthonormal by step, or the usual one by column
+        "step", "c", "positional encoding", choices=("step", "sinusoidal", "learned")
+    )  # orthonormal by step, or by column: the usual one, or trained
     sees_itself: bool = par(True, "i = i", "tokens attend to themselves")
     alpha: float = par(0.4, r"\alpha", "training examples with the query's input", low=0, high=1)
     examples: int = par(10, "l", "examples in a prompt", low=1)
@@ -57,19 +61,21 @@ class DeepConfig:
     test_samples: int = par(160, "n'", "test prompts", low=1)
 
 
-class DeepProbes(eqx.Module):
+class Probes(eqx.Module):
     """What a training of a deeper network reports; the last type is the query's own column."""
 
     test_loss: Float[Array, "step"] = probe("loss on held-out prompts", r"\ell")
     test_error: Float[Array, "step"] = probe("test error of a step, on new patterns")
     attention: Float[Array, "step layer head type"] = probe("attention on a type of columns")
     step: Int[Array, "step"] = probe("training step", "t")
+    layer: Int[Array, "layer"] = probe("layer")
+    type: Int[Array, "type"] = probe("type of column", labels=TOKEN_TYPES)
 
 
 # ---------------------------------------------------------------------------- prompts
 
 
-def shuffled_prompt(cfg: DeepConfig, u: Float[Array, "draws"], k: Int[Array, ""]) -> Prompt:
+def shuffled_prompt(cfg: Config, u: Float[Array, "draws"], k: Int[Array, ""]) -> Prompt:
     """A training prompt with its examples in random order: positions must not give them away."""
     n, steps = cfg.examples, cfg.n_steps
     p = prompt_from(cfg, u[n:], k)
@@ -81,14 +87,14 @@ def shuffled_prompt(cfg: DeepConfig, u: Float[Array, "draws"], k: Int[Array, ""]
     return p._replace(inputs=shuffle(p.inputs), outputs=shuffle(p.outputs))
 
 
-def draw_shuffled(cfg: DeepConfig, key: Key[Array, ""], count: int) -> Prompt:
+def draw_shuffled(cfg: Config, key: Key[Array, ""], count: int) -> Prompt:
     u = uniform(key, (count, cfg.n_patterns + 1 + 2 * cfg.examples))
     k = jnp.arange(count, dtype=jnp.int32) % cfg.n_steps
     return jax.vmap(lambda u, k: shuffled_prompt(cfg, u, k))(u, k)
 
 
 def sequence(
-    cfg: DeepConfig,
+    cfg: Config,
     inputs: Float[Array, "T d"],
     outputs: Float[Array, "T d"],
     known: Bool[Array, "T"],
@@ -98,6 +104,8 @@ def sequence(
     x = jnp.concatenate([inputs, jnp.where(known[:, None], outputs, 0.0)], axis=1)
     if cfg.positions == "sinusoidal":
         return x + sinusoidal(*x.shape)
+    if cfg.positions == "learned":  # added where the weights are, in `network`
+        return x
     return x + one_hot(cfg.n_patterns + step, x.shape[1])
 
 
@@ -105,18 +113,20 @@ def sequence(
 
 
 def network(
-    cfg: DeepConfig, w: Weights, x: Float[Array, "T two_d"], query: Int[Array, ""]
+    cfg: Config, w: Weights, x: Float[Array, "T two_d"], query: Int[Array, ""]
 ) -> tuple[Float[Array, "d"], Float[Array, "L H T"]]:
     """The output at the query's token, and its attention in every layer and head."""
     allowed = visible(len(x))
     if not cfg.sees_itself:  # as in (7.2); the first token has nothing else to look at
         first = jnp.arange(len(x)) == 0
         allowed = allowed & (~jnp.eye(len(x), dtype=bool) | (first[:, None] & first[None, :]))
+    if w.positions is not None:
+        x = x + w.positions
     z, p = jax.lax.scan(lambda z, b: block(b, z, allowed), x, w.blocks)
-    return z[query, cfg.dim :], p[:, :, query]
+    return layer_norm(z, w.gain)[query, cfg.dim :], p[:, :, query]
 
 
-def loss_of(cfg: DeepConfig, w: Weights, prompts: Prompt) -> Float[Array, ""]:
+def loss_of(cfg: Config, w: Weights, prompts: Prompt) -> Float[Array, ""]:
     def one(p: Prompt) -> Float[Array, ""]:
         x = sequence(cfg, one_hot(p.inputs, cfg.dim), one_hot(p.outputs, cfg.dim), p.exists)
         f, _ = network(cfg, w, x, cfg.examples * cfg.n_steps + p.query_step)
@@ -128,12 +138,13 @@ def loss_of(cfg: DeepConfig, w: Weights, prompts: Prompt) -> Float[Array, ""]:
 # --------------------------------------------------------------------------- training
 
 
-def simulate_deep(cfg: DeepConfig, key: Key[Array, ""]) -> DeepProbes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """Adam on all weights; attention of each layer and head on prompts with new patterns."""
     k, d, n, m = cfg.n_steps, cfg.dim, cfg.examples, cfg.n_patterns_test
     if cfg.n_patterns + k > d:
         raise InputError(f"{cfg.n_patterns} patterns and {k} encodings do not fit into dim = {d}.")
-    shape = Shape(cfg.layers, cfg.heads, 2 * d, hidden=0, norm=False)
+    columns = (n + 1) * k if cfg.positions == "learned" else 0
+    shape = Shape(cfg.layers, cfg.heads, 2 * d, cfg.hidden, cfg.norm, positions=columns)
     std = {"w_q": 1.0, "w_k": 1.0, "w_v": 1.0, "w_o": 1.0}
     unit = initial_weights(shape, key, std)
     scale = {"w_q": cfg.query_std, "w_k": cfg.query_std, "w_v": cfg.value_std, "w_o": cfg.value_std}
@@ -188,4 +199,9 @@ def simulate_deep(cfg: DeepConfig, key: Key[Array, ""]) -> DeepProbes:
         batch=lambda t: draw_shuffled(cfg, jax.random.fold_in(fresh, t), cfg.batch),
         probe=along,
     )
-    return DeepProbes(**trace.probes, step=trace.step)
+    return Probes(
+        **trace.probes,
+        step=trace.step,
+        layer=jnp.arange(1, cfg.layers + 1, dtype=jnp.int32),
+        type=jnp.arange(len(TOKEN_TYPES), dtype=jnp.int32),
+    )

@@ -1,4 +1,4 @@
-"""Inference by chain of thought and in context: test prompts, greedy decoding, and a vote.
+"""Inference by chain of thought and in context: test prompts, and greedy decoding.
 
 Letters in shapes: S settings, N test prompts, L examples, K steps (of a column), q steps (of the
 query), m test patterns, d pattern dimension. A query column is one of K m, so the scores of a
@@ -17,21 +17,19 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from provingground.data.patterns import orthonormal
 from provingground.keys import normal, stream, uniform
 
-from .model import Config, shifts
+from .data import Config, shifts
 from .suites import Tests
 
 TYPES = ("same step, same pattern", "same step, other", "other step, same pattern", "neither")
-# Scores of perfect attention, far apart: a matched column, one of the same step, any other one.
-PERFECT, SAME_STEP, NEVER = 0.0, -20.0, -40.0
 JITTER = 1e-3  # breaks ties of a vote
 
 
 # ----------------------------------------------------------------------- test prompts
 
 
-def lengths(longest: int) -> Int[Array, "l_test"]:
+def lengths(longest: int) -> np.ndarray:
     """Prompt lengths: 2, 4, 8, ... up to the longest."""
-    return jnp.asarray(2 ** np.arange(1, int(np.log2(longest)) + 1), jnp.int32)
+    return (2 ** np.arange(1, int(np.log2(longest)) + 1)).astype(np.int32)
 
 
 def span_patterns(key: Key[Array, ""], m: int, n_patterns: int, dim: int) -> Float[Array, "m d"]:
@@ -154,24 +152,6 @@ def network_scores(
     return Scores(as_input + as_output + queries.step[None], blind + as_output[:, -1, 0], blind)
 
 
-def silent_queries(k: int, m: int) -> Queries:
-    """For a vote: columns of zeros and the query's own columns have no say."""
-    nothing = jnp.zeros((1, k, m))
-    return Queries(nothing, nothing, jnp.full((k, k, m), NEVER), jnp.full((k, m, m, k, m), NEVER))
-
-
-def vote_scores(m: int, y: Int[Array, "L y"], tie: Float[Array, "L K"]) -> Scores:
-    """Perfect attention, what training tends to: matched columns vote, ties are drawn.
-
-    Where there is no matched column, those of the same step guess.
-    """
-    same_step = jnp.eye(y.shape[1] - 1, dtype=bool)[None, :, :, None]
-    same = y[:, :-1, None, None] == jnp.arange(m, dtype=jnp.int32)[None, None, None, :]
-    context = jnp.where(same_step, jnp.where(same, PERFECT, SAME_STEP), NEVER)
-    context = context + tie[:, :, None, None]
-    return Scores(context, context[:, 0, 0], context[:, 0, 0])
-
-
 # -------------------------------------------------------------------------- inference
 
 
@@ -247,6 +227,12 @@ def in_context(
     return most_attended(s[: len(context)], y[:, -1], short.shape[1])
 
 
+def by_start(truth: Int[Array, "N y"], m: int) -> Float[Array, "N m"]:
+    """Weights that average over the prompts with each first input."""
+    start = jax.nn.one_hot(truth[:, 0], m, dtype=float)
+    return start / jnp.maximum(start.sum(axis=0), 1)[None]
+
+
 def measure(
     queries: Queries,
     scores_of: Callable[[Array, Array], Scores],
@@ -263,8 +249,7 @@ def measure(
     def of_setting(now: tuple[Int[Array, "N L y"], Int[Array, "N y"]]) -> dict[str, Array]:
         y, truth = now
         scores = jax.vmap(scores_of)(y, given)
-        start = jax.nn.one_hot(truth[:, 0], m, dtype=batch.tie.dtype)
-        start = start / jnp.maximum(start.sum(axis=0), 1)[None]
+        start = by_start(truth, m)
 
         def of_length(length: Int[Array, ""]) -> dict[str, Array]:
             exists = jnp.arange(y.shape[1], dtype=jnp.int32) < length

@@ -5,6 +5,7 @@ Config; a user's own matrices come as `Tests` in the place of one.
 """
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from provingground.errors import InputError
 from provingground.keys import stream, uniform
 
-from .model import Config, inverse, permutation, step_maps
+from .data import Config, inverse, permutation, step_maps
 
 
 class Tests(eqx.Module):
@@ -33,9 +34,9 @@ class Tests(eqx.Module):
 class Setting(NamedTuple):
     """One way to go wrong. `correct` and `wrong` are probabilities (K, 2), for members a and b."""
 
-    alpha_test: float
-    correct: np.ndarray
-    wrong: np.ndarray
+    alpha_test: Any
+    correct: Any
+    wrong: Any
     paired: bool = False
 
 
@@ -47,30 +48,32 @@ def feasible_primacy(correct: Any, m: int) -> tuple[float, float]:
 
     One wrong output of step k holds no more than all of $1 - p_k$, so that its primacy is at least
     $2 - 1/p_k$, and no less than its even share, so that it is at most $1 - (1-p_k)/((m-1)p_k)$.
-    What is asked for outside is not got; the primacy of all steps is that of the worst.
+    What is asked for outside is not got; the primacy of all steps is that of the worst. In no
+    design is $\tau$ above $1/(2-\rho)$.
     """
     p = np.asarray(correct, float)
     low, high = np.maximum(2 - 1 / p, 0), 1 - (1 - p) / ((m - 1) * p)
     return float(low.min()), float(high.min())
 
 
-def spread(p: Any, rho: float, alpha_test: float) -> Setting:
+def spread(p: Any, rho: Any, alpha_test: Any) -> Setting:
     r"""The correct output with $p_k$, one random wrong one with $\min((1-\rho)p_k, 1-p_k)$."""
-    p = np.stack([np.asarray(p, float)] * 2, axis=1)
-    return Setting(alpha_test, p, np.minimum((1 - rho) * p, 1 - p))
+    xp: ModuleType = np if all(isinstance(x, float) for x in (rho, *p)) else jnp
+    p = xp.stack([xp.asarray(p, float)] * 2, axis=1)
+    return Setting(alpha_test, p, xp.minimum((1 - rho) * p, 1 - p))
 
 
-def even(k: int, tau: float, rho: float, alpha_test: float = 0.8) -> Setting:
+def even(k: int, tau: Any, rho: Any, alpha_test: Any = 0.8) -> Setting:
     r"""Every step is correct with $p_k = \tau^{1/K}$."""
     return spread([tau ** (1 / k)] * k, rho, alpha_test)
 
 
-def concentrated(k: int, tau: float, rho: float, alpha_test: float = 0.8) -> Setting:
+def concentrated(k: int, tau: Any, rho: Any, alpha_test: Any = 0.8) -> Setting:
     r"""All errors are in the first step: $p_1 = \tau$, then 1. Small primacies need this."""
     return spread([tau] + [1.0] * (k - 1), rho, alpha_test)
 
 
-def pair_chain(a: Any, b: Any, leak: float, alpha_test: float = 0.8) -> Setting:
+def pair_chain(a: Any, b: Any, leak: float, alpha_test: Any = 0.8) -> Setting:
     """Patterns in pairs that the task keeps together; errors go to the partner's output.
 
     Members a and b are correct with `a` and `b` times (1 - leak), the rest of that goes to the
@@ -82,48 +85,46 @@ def pair_chain(a: Any, b: Any, leak: float, alpha_test: float = 0.8) -> Setting:
 
 
 # Figure 7.5: found by random search for tau_o = 0.4 and rho_o = 0.1, K = 3 and 10 patterns.
-CONDITION_FAILS = pair_chain((0.949, 0.798, 0.897), (0.719, 0.728, 0.748), 0.085)
-CONDITION_HOLDS = pair_chain((0.778, 0.693, 0.924), (0.72, 0.942, 0.961), 0.089)
-
+CONDITION_FAILS = (0.949, 0.798, 0.897), (0.719, 0.728, 0.748), 0.085
+CONDITION_HOLDS = (0.778, 0.693, 0.924), (0.72, 0.942, 0.961), 0.089
 
 # ----------------------------------------------------------------------------- suites
 
-ALPHAS, TAUS, RHOS = (0.2, 0.4, 0.6, 0.8), (0.4, 0.5, 0.7, 0.9), (0.1, 0.3, 0.5, 0.8)
-LAW_ALPHAS, LAW_RHOS = (0.1, 0.2, 0.4, 0.8), (0.25, 0.4, 0.6, 0.8)
-LAW_TAUS, LAW_RHO = (0.1, 0.15, 0.2, 0.29), 0.5  # all feasible: the primacy stays the same
+# Figures 7.3 to 7.5 by name: one of alpha', tau and rho varies, the other two stay.
+ALPHAS, RHOS = (0.2, 0.4, 0.6), (0.1, 0.3, 0.5, 0.8)
+TAUS, TAUS_FIRST = (0.1, 0.2, 0.35), (0.4, 0.65, 0.8)
 
 
 def figures(k: int) -> dict[str, Setting]:
-    """The settings of Figures 7.3 to 7.5, by name; the default first."""
+    """The settings of Figures 7.3 to 7.5; the default first."""
     found = {"default": even(k, 0.5, 0.8)}
-    found |= {f"alpha_test={a}": even(k, 0.5, 0.8, a) for a in ALPHAS[:-1]}
-    found |= {f"tau={t}": even(k, t, 0.8) for t in TAUS if t != 0.5}
-    found |= {f"rho={r}": concentrated(k, 0.5, r) for r in RHOS}
+    found |= {f"alpha {a}": even(k, 0.5, 0.8, a) for a in ALPHAS}
+    found |= {f"tau {t}": even(k, t, 0.8) for t in TAUS}
+    found |= {f"tau {t}, step 1": concentrated(k, t, 0.8) for t in TAUS_FIRST}
+    found |= {f"rho {r}, step 1": concentrated(k, 0.5, r) for r in RHOS}
     if k == 3:
-        found |= {"condition fails": CONDITION_FAILS, "condition holds": CONDITION_HOLDS}
+        found["condition fails"] = pair_chain(*CONDITION_FAILS)
+        found["condition holds"] = pair_chain(*CONDITION_HOLDS)
     return found
 
 
-def laws(k: int) -> dict[str, Setting]:
-    """One factor at a time, over a wide range; and Figure 7.5 for many examples."""
-    found = {f"alpha_test={a}": even(k, 0.5, 0.8, a) for a in LAW_ALPHAS}
-    found |= {f"tau={t}": even(k, t, LAW_RHO) for t in LAW_TAUS}
-    found |= {f"rho={r}": concentrated(k, 0.5, r) for r in LAW_RHOS}
-    if k == 3:
-        found |= {"condition fails": CONDITION_FAILS, "condition holds": CONDITION_HOLDS}
-    return found
-
+OWN = tuple(f"own {i + 1}" for i in range(100))  # of a user's own matrices
+NAMES = (*figures(3), "example 1", *OWN)
+BY_ALPHA = [*(f"alpha {a}" for a in ALPHAS), "default"]
+BY_TAU = [*(f"tau {t}" for t in TAUS), "default"]
+BY_TAU_FIRST = [*(f"tau {t}, step 1" for t in TAUS_FIRST), "rho 0.8, step 1"]
+BY_RHO = [f"rho {r}, step 1" for r in RHOS]
 
 # Example 1: K = 2, two patterns, the first step the identity and the second a swap.
 EXAMPLE_1_TASK = np.array([[0, 1], [1, 0]])
 EXAMPLE_1 = np.array([[[0.6, 0.4], [0.4, 0.6]], [[0.4, 0.6], [0.8, 0.2]]])
 
+DESIGNS = ("even", "step 1", "condition fails", "condition holds", "example 1")
 
-def settings(cfg: Config) -> dict[str, Setting]:
-    """The settings of a Config's suite by name, in the order of the dim `setting`."""
-    if cfg.suite == "default":
-        return {"default": even(cfg.n_steps, 0.5, 0.8)}
-    return laws(cfg.n_steps) if cfg.suite == "laws" else figures(cfg.n_steps)
+
+def names_of(cfg: Config) -> list[str]:
+    """The settings of a Config's suite, in the order of the dim `setting`."""
+    return list(figures(cfg.n_steps)) if cfg.suite == "figures" else [cfg.suite]
 
 
 # --------------------------------------------------------------- tasks and matrices
@@ -187,22 +188,46 @@ def draw_tests(
         return matrices(task, jnp.where(paired, partner, random_wrong(task, u)), p, q)
 
     table = (
-        jnp.asarray(np.stack([s.correct for s in chosen]), float),
-        jnp.asarray(np.stack([s.wrong for s in chosen]), float),
+        jnp.stack([jnp.asarray(s.correct, float) for s in chosen]),
+        jnp.stack([jnp.asarray(s.wrong, float) for s in chosen]),
         jnp.asarray([s.paired for s in chosen]),
     )
     of_setting = jax.vmap(of_task, in_axes=(None, 0, 0))
     transitions = jax.vmap(of_setting, in_axes=(0, None, None))(table, task, u[:, 1:])
-    alpha = jnp.asarray([s.alpha_test for s in chosen], float)
+    alpha = jnp.stack([jnp.asarray(s.alpha_test, float) for s in chosen])
     return Tests(alpha, jnp.broadcast_to(task, (len(chosen), *task.shape)), transitions)
+
+
+def example_1(k: int, m: int, alpha_test: Any) -> Tests:
+    """Example 1 as the only setting."""
+    if (k, m) != (2, 2):
+        raise InputError("Example 1 has n_steps = 2 and n_patterns_test = 2.")
+    task = jnp.asarray(EXAMPLE_1_TASK, jnp.int32)[None, None]
+    alpha = jnp.asarray(alpha_test, float)[None]
+    return Tests(alpha, task, jnp.asarray(EXAMPLE_1, float)[None, None])
 
 
 def suite_of(cfg: Config, key: Key[Array, ""]) -> Tests:
     """The suite that a Config names."""
     k, m = cfg.n_steps, cfg.n_patterns_test
-    if cfg.suite != "example_1":
-        return draw_tests(key, list(settings(cfg).values()), k, m, cfg.test_tasks)
-    if (k, m) != (2, 2):
-        raise InputError("Example 1 has n_steps = 2 and n_patterns_test = 2.")
-    task = jnp.asarray(EXAMPLE_1_TASK, jnp.int32)[None, None]
-    return Tests(jnp.array([0.8]), task, jnp.asarray(EXAMPLE_1, float)[None, None])
+    if cfg.suite == "example 1":
+        return example_1(k, m, 0.8)
+    table = figures(k)
+    return draw_tests(key, [table[name] for name in names_of(cfg)], k, m, cfg.test_tasks)
+
+
+def design_of(design: str, k: int, m: int, n_tasks: int, key: Key[Array, ""], *given: Any) -> Tests:
+    r"""One setting by its design, for given $\alpha', \tau, \rho$ (some use one of them)."""
+    alpha_test, tau, rho = given
+    if design == "example 1":
+        return example_1(k, m, alpha_test)
+    if design == "even":
+        setting = even(k, tau, rho, alpha_test)
+    elif design == "step 1":
+        setting = concentrated(k, tau, rho, alpha_test)
+    elif k == 3:
+        chosen = CONDITION_FAILS if design == "condition fails" else CONDITION_HOLDS
+        setting = pair_chain(*chosen, alpha_test)
+    else:
+        raise InputError(f"the matrices of Figure 7.5 have 3 steps, not n_steps = {k}.")
+    return draw_tests(key, [setting], k, m, n_tasks)
