@@ -56,7 +56,7 @@ def value_slope(ds: xr.Dataset) -> Everywhere:
 
 @claim(
     "derived from Lemma C.2",
-    equals(1, within=0.05),
+    equals(1, within=0.1),
     kind="own",
     law=sgd_is(),
     rivals={"no floor": sgd_is("nothing")},

@@ -49,7 +49,7 @@ FIGURE_2 = Trainings(
         "test_samples": 3000,
     },
     seeds=8,
-    quick={"task": cases(QUICK_TASKS), "form": forms(800), "test_samples": 200, "seeds": 4},
+    quick={"task": cases(QUICK_TASKS), "form": forms(800), "test_samples": 200, "seeds": 5},
 )
 
 
@@ -60,6 +60,11 @@ def of(ds: xr.Dataset, form: str) -> xr.Dataset:
     """The trainings of one form, at the recorded steps that they reached."""
     ds = ds.sel(form=form)
     return ds.isel(step=slice(1, None)).sel(step=slice(1, int(ds.steps)))
+
+
+def exact(ds: xr.Dataset) -> xr.Dataset:
+    """The recursion's part, where there is another."""
+    return of(ds, "recursion") if "form" in ds.dims else ds
 
 
 def last_decade(y: xr.DataArray) -> tuple[float, float]:
@@ -86,6 +91,11 @@ def as_power(probe: str, power: float) -> Altered:
     return curve(probe, lambda ds: ds.step.clip(1).astype(float) ** power, scaled=True)
 
 
+def law_of(probe: str, f: Callable[[xr.Dataset], xr.DataArray]) -> Altered:
+    """The Dataset whose probe is, on average over seeds, f at every step."""
+    return curve(probe, lambda ds: f(ds.assign_coords(step=ds.step.clip(1))).mean("seed"))
+
+
 def mapped(f: Callable[..., Any], *args: xr.DataArray) -> xr.DataArray:
     """A function of plain numbers at every setting."""
     return xr.apply_ufunc(f, *args)
@@ -107,9 +117,9 @@ def worst_law(ds: xr.Dataset) -> xr.DataArray:
     return theory.worst_law(ds.group, ds.lr, ds.energy, ds.step, ds.kappa, ds.push)
 
 
-def floor(sgd: xr.Dataset, exact: xr.Dataset) -> noise.Floor:
+def floor(sgd: xr.Dataset, population: xr.Dataset) -> noise.Floor:
     """What noise adds to the recursion for one task, at the steps that SGD reached."""
-    at = exact.sel(step=sgd.step)
+    at = population.sel(step=sgd.step)
     numbers = (float(sgd[n]) for n in ("tokens", "group", "lr", "kappa", "dim", "outputs"))
     rest = float(sgd.noise), float(sgd.batch)
     return noise.sgd_floor(str(sgd.teacher.item()), *numbers, at.energy, *rest, at.leak, at.value)
@@ -117,10 +127,10 @@ def floor(sgd: xr.Dataset, exact: xr.Dataset) -> noise.Floor:
 
 def with_floor(ds: xr.Dataset, *parts: str) -> xr.DataArray:
     """Recursion plus some parts of the floor (all of them by default), at the steps of SGD."""
-    sgd, exact = of(ds, "SGD"), of(ds, "recursion")
-    found = floor(sgd, exact)
+    sgd, population = of(ds, "SGD"), of(ds, "recursion")
+    found = floor(sgd, population)
     added = sum(getattr(found, part) for part in parts) if parts else found.total
-    return exact.test_loss.sel(step=sgd.step) + added
+    return population.test_loss.sel(step=sgd.step) + added
 
 
 def late(y: xr.DataArray, share: float = 0.75) -> xr.DataArray:
