@@ -156,7 +156,7 @@ class Shifted(eqx.Module):
     `inside` and `outside` are $Q = \sum_{i_1\in G^i}\langle v_m, x_{i_1}\rangle$ and $R$, the same
     over all other tokens. The worst labels are $f^* - \mathrm{sign}(R)$ on the event $A$ that
     $|R| \ge \max(|Q|, 1)$ (Appendix D, with the sign that makes the excess positive). `noise` is
-    that of the first samples, the one batch of Figure 2(b).
+    that of the labels, and `batch` says which samples are the one batch of Figure 2(b).
 
     Where one column stands for all $D$, `columns` is $D$: a mean over columns grows as $D$, a sum
     of independent noise as $\sqrt D$.
@@ -165,27 +165,30 @@ class Shifted(eqx.Module):
     inside: Float[Array, "M n columns"]
     outside: Float[Array, "M n columns"]
     clean: Float[Array, "M n columns"]
-    noise: Float[Array, "M N columns"]
+    noise: Float[Array, "M n columns"]
+    batch: Bool[Array, "n 1"]
     columns: Number = 1.0
 
     def far(self) -> Bool[Array, "M n columns"]:
         """The event A."""
         return jnp.abs(self.outside) >= jnp.maximum(jnp.abs(self.inside), 1.0)
 
-    def push(self, kappa: Number) -> Float[Array, ""]:
-        r"""$\sum_{m,i}E[\sigma'(Q)\,|R|\,1_A]$, all that the worst-case law needs of the data."""
-        slope = jnp.where(self.inside >= 0, 1.0, kappa)
-        moved = jnp.where(self.far(), slope * jnp.abs(self.outside), 0.0)
-        return self.columns * jnp.sum(moved) / moved.shape[1]
+    def pull(self, kappa: Number) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        r"""$\sum_{m,i}E[\sigma'(Q)\,|R|\,1_A]$ and $\sum_{m,i}E[\sigma'(Q)^2R^2]$: all that the
+        laws of Theorem 3.2 need of the data."""
+        moved = jnp.where(self.inside >= 0, 1.0, kappa) * jnp.abs(self.outside)
+        sums = jnp.sum(jnp.where(self.far(), moved, 0.0)), jnp.sum(moved**2)
+        first, second = (self.columns * each / moved.shape[1] for each in sums)
+        return first, second
 
     def excess(self, f: Float[Array, "M n columns"]) -> Excess:
         r"""With $\Delta = f^* - f$: $\frac12E\|\Delta\|^2$ for independent noise; the worst labels
         add $E\langle\tilde Y - f^*, \Delta\rangle$, and those of one batch
         $\frac1N\sum_n\langle\mathcal E_n, \Delta_n\rangle$ to its own $\frac12\|\Delta\|^2$."""
-        gap, n = self.clean - f, self.noise.shape[1]
+        gap, n = self.clean - f, jnp.sum(self.batch, dtype=f.dtype)
         shift = jnp.where(self.far(), -jnp.sign(self.outside), 0.0)
         mean = self.columns * jnp.sum(gap**2) / (2 * gap.shape[1])
-        first = gap[:, :n]
+        first = jnp.where(self.batch, gap, 0.0)
         cross = self.columns**0.5 * jnp.sum(self.noise * first) / n
         return Excess(
             mean=mean,
@@ -199,9 +202,11 @@ def exponential(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..
     return -jnp.log1p(-uniform(key, shape))
 
 
-def batch_noise(
+def noisy_batch(
     cfg: Config, key: Key[Array, ""], rows: int, columns: int
-) -> Float[Array, "M N columns"]:
-    """Label noise of the one batch of Figure 2(b): as many samples as a batch of the training."""
-    shape = rows, min(cfg.batch, cfg.test_samples), columns
-    return cfg.noise * normal(stream(key, "test/noise"), shape)
+) -> tuple[Float[Array, "M n columns"], Bool[Array, "n 1"]]:
+    """Label noise of the OOD samples, and which of them are the one batch of Figure 2(b): as many
+    as a batch of the training."""
+    n = cfg.test_samples
+    noise = cfg.noise * normal(stream(key, "test/noise"), (rows, n, columns))
+    return noise, jnp.arange(n)[:, None] < cfg.batch

@@ -23,10 +23,10 @@ from .data import (
     Shifted,
     Teacher,
     activation,
-    batch_noise,
     batch_of,
     bilinear,
     exponential,
+    noisy_batch,
     teacher_of,
 )
 
@@ -48,6 +48,7 @@ class Probes(eqx.Module):
     support: Float[Array, "key query"] = probe("support of the teacher's scores", "KS^*")
     energy: Float[Array, ""] = probe("teacher energy", r"\mathcal{V} = \sum_m\|v_m\|^2")
     push: Float[Array, ""] = probe("pull of the worst labels", r"\sum E[\sigma'|R|1_A]")
+    spread: Float[Array, ""] = probe("spread of what leaks in", r"\sum E[\sigma'^2R^2]")
     stopped_at: Int[Array, ""] = probe("last step", "T")
     step: Int[Array, "step"] = probe("step", "t")
 
@@ -143,7 +144,7 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> P
         seen @ on,
         seen @ (1 - on),
         activation(seen @ s_star, cfg.kappa),
-        batch_noise(cfg, key, len(v_star), n),
+        *noisy_batch(cfg, key, len(v_star), n),
     )
 
     def measure(w: Weights) -> dict[str, Float[Array, ""]]:
@@ -173,10 +174,12 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> P
         at=record_steps(cfg)[1],
         probe=measure,
     )
+    push, spread = shifted.pull(cfg.kappa)
     return Probes(
         **report(cfg, trace),
         scores=framed(attention(trace.last), cfg.frame),
         support=framed(on, cfg.frame),
         energy=jnp.sum(v_star**2),
-        push=shifted.push(cfg.kappa),
+        push=push,
+        spread=spread,
     )

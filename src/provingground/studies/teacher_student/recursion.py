@@ -18,8 +18,8 @@ from .data import (
     Shifted,
     Teacher,
     activation,
-    batch_noise,
     exponential,
+    noisy_batch,
     support_of,
     values_of,
 )
@@ -28,10 +28,11 @@ from .model import Probes, framed, record_steps, report
 
 @config
 class Config(PaperConfig):
-    """The same for the recursion: D and K are mere numbers there, so one program serves all."""
+    """The same for the recursion: D, K and N are mere numbers there, so one program serves all."""
 
     tokens: int = par(36, "D", "tokens", low=5, value=True)
     group: int = par(4, "K", "non-zeros per column of S*", low=1, value=True)
+    batch: int = par(100, "N", "fresh samples per step", low=1, value=True)
     steps: int = par(200_000, "T", "steps", low=1)
     eps: float = par(0.0, r"\epsilon", "leak to stop at", low=0)
 
@@ -121,8 +122,8 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> P
 
     sums = jax.lax.fori_loop(0, d.astype(int), add, jnp.zeros((2, *shape)))
     q, r = jnp.einsum("md,adni->amni", v_star, sums)
-    noise = batch_noise(cfg, key, len(v_star), 1)
-    shifted = Shifted(q, r, activation(q / k, kappa), noise, columns=d)
+    labels = noisy_batch(cfg, key, len(v_star), 1)
+    shifted = Shifted(q, r, activation(q / k, kappa), *labels, columns=d)
 
     def measure(state: Population) -> dict[str, Float[Array, ""]]:
         c1, eps = state.value, leak_of(state.logit, d, k)
@@ -152,10 +153,12 @@ def simulate(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> P
     eps, on = leak_of(trace.last.logit, d, k), support.astype(float)
     exists = (jnp.arange(cfg.frame, dtype=float) < d).astype(float)
     off = jnp.outer(exists, exists) - framed(on, cfg.frame)
+    push, spread = shifted.pull(kappa)
     return Probes(
         **report(cfg, trace),
         scores=(1 - eps) / k * framed(on, cfg.frame) + eps / (d - k) * off,
         support=framed(on, cfg.frame),
         energy=energy,
-        push=shifted.push(kappa),
+        push=push,
+        spread=spread,
     )

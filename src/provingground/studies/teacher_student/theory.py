@@ -141,7 +141,7 @@ def curvature(kappa: Any) -> Any:
 def leak_law(d: Any, k: Any, lr: Any, energy: Any, t: Any, kappa: Any) -> Any:
     r"""$\epsilon = 1 - Kp \to (D-K)\sqrt{K/(2c_\sigma\eta\mathcal VT)}$, and $C_1 - 1 \to
     \epsilon$, which is Theorem 3.1(2) without one of its two powers of $D$."""
-    return (d - k) * np.sqrt(_over(k, 2 * curvature(kappa) * lr * energy * t))
+    return (d - k) * leak_rate(k, lr, energy, t, kappa)
 
 
 def score_distance(leak: Any, d: Any, k: Any) -> Any:
@@ -278,14 +278,27 @@ def ood_time(d: Any, k: Any, lr: Any, energy: Any, moment: Any, eps: Any) -> Any
     return _over(k * d**6 * energy * moment**2, lr * eps**2)
 
 
-def worst_law(k: Any, lr: Any, energy: Any, t: Any, kappa: Any, push: Any) -> Any:
-    r"""The excess with the worst labels of Appendix D, with its constant:
-    $\sqrt{K/(2c_\sigma\eta\mathcal VT)}\,\sum_{m,i}E[\sigma'(Q)\,|R|\,1_A]$.
+def leak_rate(k: Any, lr: Any, energy: Any, t: Any, kappa: Any) -> Any:
+    r"""$\epsilon/(D-K) \to \sqrt{K/(2c_\sigma\eta\mathcal VT)}$, what each other token gets."""
+    return np.sqrt(_over(k, 2 * curvature(kappa) * lr * energy * t))
 
-    Late, $C_1p = 1/K$ up to $\epsilon^2$, so $f^* - \mathrm{TF} = -\frac\epsilon{D-K}\sigma'(Q)R$
-    and the cross term is all; `leak_law` does the rest. `push` is the sum over rows and columns.
+
+def average_law(k: Any, lr: Any, energy: Any, t: Any, kappa: Any, spread: Any) -> Any:
+    r"""The excess on other data, averaged over independent noise, with its constant:
+    $\frac K{4c_\sigma\eta\mathcal VT}\sum_{m,i}E[\sigma'(Q)^2R^2]$.
+
+    Late, $C_1p = 1/K$ up to $\epsilon^2$, so $f^* - \mathrm{TF} = -\frac\epsilon{D-K}\sigma'(Q)R$;
+    `spread` is the sum over rows and columns.
     """
-    return push * np.sqrt(_over(k, 2 * curvature(kappa) * lr * energy * t))
+    return leak_rate(k, lr, energy, t, kappa) ** 2 / 2 * spread
+
+
+def worst_law(k: Any, lr: Any, energy: Any, t: Any, kappa: Any, push: Any, spread: Any) -> Any:
+    r"""The excess with the worst labels of Appendix D, with its constant:
+    $\sqrt{K/(2c_\sigma\eta\mathcal VT)}\,\sum_{m,i}E[\sigma'(Q)\,|R|\,1_A]$, plus `average_law`,
+    which is smaller by $1/\sqrt T$."""
+    first = leak_rate(k, lr, energy, t, kappa) * push
+    return first + average_law(k, lr, energy, t, kappa, spread)
 
 
 # ---------------------------------------------------------------------------- conditions

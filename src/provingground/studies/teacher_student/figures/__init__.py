@@ -1,6 +1,18 @@
 """The figures, one room each, in order."""
 
-from . import const, fig1, fig2a, fig2b, fig2c, fig3, floor, lemmas, rec_vs_sgd, tstar
+from . import (
+    const,
+    degrees,
+    fig1,
+    fig2a,
+    fig2b,
+    fig2c,
+    fig3,
+    floor,
+    lemmas,
+    rec_vs_sgd,
+    tstar,
+)
 
 EXPERIMENTS = (
     *fig2a.EXPERIMENTS,
@@ -12,5 +24,6 @@ EXPERIMENTS = (
     *const.EXPERIMENTS,
     *lemmas.EXPERIMENTS,
     *floor.EXPERIMENTS,
+    *degrees.EXPERIMENTS,
     *fig1.EXPERIMENTS,
 )

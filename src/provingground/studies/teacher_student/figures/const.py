@@ -12,8 +12,8 @@ from provingground.stats import Everywhere, everywhere
 from provingground.study import Experiment, Trainings
 
 from .. import theory
-from .fig2b import worst_constant
-from .shared import at_end, law_of, leak_law, over_excess_law, worst_law
+from .fig2b import average_constant, worst_constant
+from .shared import at_end, average_law, law_of, leak_law, over_excess_law, worst_law
 
 
 def excess(ds: xr.Dataset) -> xr.DataArray:
@@ -177,7 +177,8 @@ def draw_base(ds: xr.Dataset):
         "excess loss": over_excess_law(at),
         "scores": at.score_error / scores(at),
         "values": at.value_error / leak_law(at),
-        "worst labels": at.ood_worst / worst_law(at),
+        "OOD, mean": at.ood_loss / average_law(at),
+        "OOD, worst": at.ood_worst / worst_law(at),
     }.items():
         plot.curve(ax, y.transpose("seed", "step"), "step", label=words, log="x")
     plot.theory_curve(ax, at.step, np.ones(at.step.size), "law")
@@ -192,7 +193,7 @@ def in_domain(s: Mapping[str, Any]) -> bool:
     return 3 * k < d and s["lr"] < 0.5 * theory.largest_step(d, k, s["kappa"]) and leak < 0.05
 
 
-LAWS = (excess_constant, score_constant, value_constant, worst_constant)
+LAWS = (excess_constant, score_constant, value_constant, average_constant, worst_constant)
 
 EXPERIMENTS = (
     Experiment(

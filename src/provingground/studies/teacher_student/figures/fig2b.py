@@ -8,7 +8,18 @@ from provingground.claims import above, below, claim, equals
 from provingground.stats import Estimate, Everywhere, everywhere
 from provingground.study import Experiment
 
-from .shared import FIGURE_2, as_power, at_end, exact, late_slopes, law_of, of, worst_law
+from .. import theory
+from .shared import (
+    FIGURE_2,
+    as_power,
+    at_end,
+    average_law,
+    exact,
+    late_slopes,
+    law_of,
+    of,
+    worst_law,
+)
 
 WINDOW = (2000, 20_000)  # the last decade of the paper's training
 
@@ -24,6 +35,25 @@ def average_slope(ds: xr.Dataset) -> Everywhere:
     """averaged over independent label noise the OOD excess falls as 1/t, for the noise has no part
     in it"""
     return late_slopes(of(ds, "recursion").ood_loss)
+
+
+@claim(
+    "derived from Lemma C.2",
+    equals(1, within=0.1),
+    kind="own",
+    law=law_of("ood_loss", average_law),
+    rivals={
+        "without c_sigma": law_of(
+            "ood_loss", lambda ds: average_law(ds) * theory.curvature(ds.kappa)
+        ),
+        "twice that": law_of("ood_loss", lambda ds: 2 * average_law(ds)),
+    },
+)
+def average_constant(ds: xr.Dataset) -> Everywhere:
+    """averaged over independent label noise the OOD excess is K / (4 c eta V T) sum E[sigma'^2 R^2]
+    at the end (ratio)"""
+    end = at_end(exact(ds))
+    return everywhere(stats.mean, end.ood_loss / average_law(end))
 
 
 def typical(y: xr.DataArray) -> xr.DataArray:
@@ -110,7 +140,7 @@ def worst_slope(ds: xr.Dataset) -> Everywhere:
 )
 def worst_constant(ds: xr.Dataset) -> Everywhere:
     """with the worst labels the OOD excess is sqrt(K / (2 c eta V T)) sum E[sigma' |R| 1_A] at the
-    end (ratio)"""
+    end, plus that average (ratio)"""
     end = at_end(exact(ds))
     return everywhere(stats.mean, end.ood_worst / worst_law(end))
 
@@ -166,6 +196,7 @@ EXPERIMENTS = (
         claims=(
             batch_slope,
             average_slope,
+            average_constant,
             cross_slope,
             worst_slope,
             worst_constant,

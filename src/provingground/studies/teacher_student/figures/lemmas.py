@@ -7,7 +7,7 @@ import xarray as xr
 
 from provingground import plot, stats
 from provingground.claims import above, below, claim, shuffle
-from provingground.stats import Estimate, Everywhere, everywhere
+from provingground.stats import Everywhere, everywhere
 from provingground.study import Experiment, Trainings
 
 from .. import theory
@@ -59,16 +59,11 @@ def value_bounded(ds: xr.Dataset) -> Everywhere:
     kind="own",
     rivals={"as if apart": lambda ds: ds.assign(value=ds.value.max("step") + 0 * ds.value)},
 )
-def value_falls_back(ds: xr.Dataset) -> Estimate:
-    """with D^2 K / V = 25 and D/K over 10, C_1 / C_1* falls below 0.95 again after it got there:
-    Lemma C.15 needs T* long after t_1"""
-    at = ds.sel(slack=CLOSE, tokens=slice(40, None))
-    return stats.worst([stats.mean(y) for y in cells(once_there(over_attainable(at)))], "high")
-
-
-def cells(y: xr.DataArray) -> list[xr.DataArray]:
-    stacked = y.stack(cell=[d for d in y.dims if d != "seed"]).transpose("cell", "seed")
-    return [one.drop_vars([n for n in one.coords if n != "seed"]) for one in stacked]
+def value_falls_back(ds: xr.Dataset) -> Everywhere:
+    """with D^2 K / V = 25 and D/K = 96, C_1 / C_1* falls below 0.95 again after it got there: Lemma
+    C.15 needs T* long after t_1"""
+    at = ds.sel(slack=CLOSE, tokens=96, group=1)
+    return everywhere(stats.mean, once_there(over_attainable(at)))
 
 
 @claim("Lemma C.8", above(0), bound="paper", rivals={"other steps": shuffle("step")})
@@ -126,7 +121,7 @@ EXPERIMENTS = (
                 "group": [1, 2, 4],
                 "kappa": [0.0, 0.1, 1.0],
                 "slack": slacks([CLOSE, 150.0, 600.0]),
-                "lr": 0.03,
+                "lr": 0.01,  # stable up to D/K = 96
                 "steps": 100_000,
                 "horizon": 100_000,
                 "test_samples": 1,
@@ -134,7 +129,7 @@ EXPERIMENTS = (
             },
             seeds=4,
             quick={
-                "tokens": [12, 48],
+                "tokens": [12, 96],
                 "group": [1, 4],
                 "kappa": [0.0, 1.0],
                 "slack": [CLOSE, 200.0],

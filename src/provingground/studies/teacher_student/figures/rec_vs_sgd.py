@@ -67,7 +67,7 @@ EXPERIMENTS = (
             seeds=8,
             quick={  # one teacher: two activations share a program
                 "task": cases({n: SMALL[n] for n in ("GCN, ReLU", "GCN, leaky ReLU")}),
-                "form": forms(300, batch=400),
+                "form": forms(300, batch=300),
                 "dim": 5,
                 "outputs": 5,
                 "scale": 2.0,

@@ -114,7 +114,12 @@ def leak_law(ds: xr.Dataset) -> xr.DataArray:
 
 
 def worst_law(ds: xr.Dataset) -> xr.DataArray:
-    return theory.worst_law(ds.group, ds.lr, ds.energy, ds.step, ds.kappa, ds.push)
+    args = ds.group, ds.lr, ds.energy, ds.step, ds.kappa
+    return theory.worst_law(*args, ds.push, ds.spread)
+
+
+def average_law(ds: xr.Dataset) -> xr.DataArray:
+    return theory.average_law(ds.group, ds.lr, ds.energy, ds.step, ds.kappa, ds.spread)
 
 
 def floor(sgd: xr.Dataset, population: xr.Dataset) -> noise.Floor:
