@@ -20,7 +20,7 @@ BIBTEX = """
 def mixed() -> Teacher:
     """12 tokens; groups of 1 and of 5 tokens in turn."""
     values = 2 * np.random.default_rng(0).standard_normal((5, 5))
-    return given_teacher(mixed_support(12, 1, 5), values)
+    return given_teacher(mixed_support(12, 1, 5), values, unequal=True)
 
 
 STUDY = Study(

@@ -54,17 +54,17 @@ class Teacher(eqx.Module):
         return on / on.sum(axis=0, keepdims=True)
 
 
-def given_teacher(support: ArrayLike, v_star: ArrayLike) -> Teacher:
-    """A teacher of one's own, for the study's `data`. The paper has equally many entries in every
-    column; where they differ, the simulator `recursion` does not apply, and `degrees` does."""
+def given_teacher(support: ArrayLike, v_star: ArrayLike, *, unequal: bool = False) -> Teacher:
+    """A teacher of one's own, for the study's `data`. The paper and the simulator `recursion` have
+    equally many entries in every column; `unequal` lets them differ, for SGD."""
     on, v = np.asarray(support, bool), np.asarray(v_star, np.float32)
     if on.ndim != 2 or on.shape[0] != on.shape[1]:
         raise InputError(f"the support must be a square matrix; it has the shape {on.shape}.")
-    degrees = on.sum(axis=0)
-    if not ((degrees > 0) & (degrees < len(on))).all():
+    degrees = np.unique(on.sum(axis=0))
+    if (len(degrees) > 1 and not unequal) or degrees[0] == 0 or degrees[-1] == len(on):
         raise InputError(
-            "every column of the support must have some entries and not all, 0 < K < D; these "
-            f"have {', '.join(map(str, np.unique(degrees)))} of {len(on)}."
+            "every column of the support must have the same number K of entries, 0 < K < D "
+            f"(the theory needs it); these have {', '.join(map(str, degrees))}."
         )
     return Teacher(jnp.asarray(v), jnp.asarray(on))
 
@@ -209,4 +209,4 @@ def noisy_batch(
     as a batch of the training."""
     n = cfg.test_samples
     noise = cfg.noise * normal(stream(key, "test/noise"), (rows, n, columns))
-    return noise, jnp.arange(n)[:, None] < cfg.batch
+    return noise, jnp.arange(n, dtype=jnp.int32)[:, None] < jnp.asarray(cfg.batch, jnp.int32)

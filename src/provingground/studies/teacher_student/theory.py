@@ -203,7 +203,7 @@ def escape_constant(ratio: Any, kappa: Any) -> Any:
     Cc_\sigma u^2$ with $F_4 = p^2h_4$, and $c = \sqrt D\log\frac{u(r-1)}{1-u}$. It has a flat
     maximum (ReLU: 2.6 at 12) and tends to $1/(1+\kappa^2)$ for $\kappa < 1$, to 1 for $\kappa = 1$.
     """
-    return np.vectorize(_escape_constant, otypes=[float])(ratio, kappa)
+    return np.vectorize(_escape_constant, otypes=[float])(1.0 * ratio, 1.0 * kappa)
 
 
 def escape_time(d: Any, k: Any, lr: Any, energy: Any, kappa: Any) -> Any:
@@ -264,7 +264,7 @@ def mixed_leaks(
     their own `leak_law` would have it.
     """
     unit = np.sqrt(_over(1.0, 2 * curvature(kappa) * lr * energy * t))
-    both = np.vectorize(_mixed_leak, otypes=[float, float])(d, k, other, part)
+    both = np.vectorize(_mixed_leak, otypes=[float, float])(1.0 * d, 1.0 * k, 1.0 * other, part)
     return both[0] * unit, both[1] * unit
 
 

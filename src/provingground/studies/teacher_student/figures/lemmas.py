@@ -124,6 +124,8 @@ EXPERIMENTS = (
                 "lr": 0.01,  # stable up to D/K = 96
                 "steps": 100_000,
                 "horizon": 100_000,
+                "dim": 30,  # many entries: energies of the seeds differ little
+                "outputs": 30,
                 "test_samples": 1,
                 "frame": 5,
             },

@@ -49,7 +49,7 @@ FIGURE_2 = Trainings(
         "test_samples": 3000,
     },
     seeds=8,
-    quick={"task": cases(QUICK_TASKS), "form": forms(800), "test_samples": 200, "seeds": 5},
+    quick={"task": cases(QUICK_TASKS), "form": forms(800), "test_samples": 200, "seeds": 4},
 )
 
 
