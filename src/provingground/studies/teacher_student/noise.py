@@ -63,8 +63,9 @@ def sgd_floor(
 
     Inputs: $\eta\mathcal V/(2N(2-\eta H-\mu))$ times $\sum_{ij}g_{ij}\,d\,\langle s_i,s_j\rangle
     \langle r_i,r_j\rangle + c_\sigma^2\langle r_i,s_j\rangle\langle r_j,s_i\rangle$, exact for the
-    identity; for $\kappa < 1$ to leading order in the leak, and for groups that overlap in part only
-    up to a fifth, with $g_{ij} = E[\sigma'^2\sigma'^2] = c_\sigma^2 + (\frac{1-\kappa^2}2)^2\frac2\pi\arcsin\rho_{ij}$.
+    identity. For $\kappa < 1$ it is of leading order in the leak, and where groups overlap in part
+    up to a fifth too small, with
+    $g_{ij} = E[\sigma'^2\sigma'^2] = c_\sigma^2 + (\frac{1-\kappa^2}2)^2\frac2\pi\arcsin\rho_{ij}$.
     """
     c, bent = (1 + kappa**2) / 2, (1 - kappa**2) / 2
     p, q = (1 - leak) / k, leak / (d - k)
