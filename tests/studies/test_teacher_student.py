@@ -542,7 +542,9 @@ def test_a_step_with_unequal_groups_is_descent_on_the_exact_loss(double, kappa):
 
 
 def test_equal_groups_are_a_special_case(double):
-    same = dict(tokens=20, group=3, kappa=0.1, teacher="gcn", steps=500, horizon=500, record=9)
+    same: dict[str, Any] = dict(
+        tokens=20, group=3, kappa=0.1, teacher="gcn", steps=500, horizon=500, record=9
+    )
     two = jit(degrees.simulate)(numbers(degrees.Config(**same, other=3, part=0.4)), key())
     one = RECURSION(numbers(recursion.Config(**same)), key())
     np.testing.assert_allclose(two.test_loss, one.test_loss, rtol=1e-9)

@@ -12,7 +12,7 @@ from provingground.stats import Everywhere, everywhere
 from provingground.study import Experiment, Trainings
 
 from .. import theory
-from .shared import at_end, law_of
+from .shared import at_end, law_of, mapped
 
 
 def excess(ds: xr.Dataset) -> xr.DataArray:
@@ -45,20 +45,22 @@ def mixed_constant(ds: xr.Dataset) -> Everywhere:
     return everywhere(stats.mean, end.test_loss / excess(end))
 
 
+def stacked(both: list[xr.DataArray]) -> xr.DataArray:
+    found: Any = xr.concat(both, "degree")
+    return found
+
+
 def coupled(ds: xr.Dataset) -> xr.DataArray:
     """The leaks of both sizes, one after the other along `degree`."""
     args = (ds.tokens, ds.group, ds.other, ds.part, ds.lr, ds.energy, ds.step, ds.kappa)
-    first, second = (
-        xr.apply_ufunc(lambda *a, i=i: theory.mixed_leaks(*a)[i], *args) for i in (0, 1)
-    )
-    return xr.concat([first, second], "degree")
+    both = [mapped(lambda *a, i=i: theory.mixed_leaks(*a)[i], *args) for i in (0, 1)]
+    return stacked(both)
 
 
 def own(ds: xr.Dataset) -> xr.DataArray:
     """What each size would leak in a teacher of its own."""
     rest = ds.lr, ds.energy, ds.step, ds.kappa
-    both = [theory.leak_law(ds.tokens, k, *rest) for k in (ds.group, ds.other)]
-    return xr.concat(both, "degree")
+    return stacked([theory.leak_law(ds.tokens, k, *rest) for k in (ds.group, ds.other)])
 
 
 def leaks_are(f: Any) -> Altered:

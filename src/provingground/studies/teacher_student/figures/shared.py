@@ -125,9 +125,10 @@ def average_law(ds: xr.Dataset) -> xr.DataArray:
 def floor(sgd: xr.Dataset, population: xr.Dataset) -> noise.Floor:
     """What noise adds to the recursion for one task, at the steps that SGD reached."""
     at = population.sel(step=sgd.step)
-    numbers = (float(sgd[n]) for n in ("tokens", "group", "lr", "kappa", "dim", "outputs"))
-    rest = float(sgd.noise), float(sgd.batch)
-    return noise.sgd_floor(str(sgd.teacher.item()), *numbers, at.energy, *rest, at.leak, at.value)
+    names = ("tokens", "group", "lr", "kappa", "dim", "outputs", "noise", "batch")
+    d, k, lr, kappa, dim, outputs, sigma, batch = (float(sgd[n]) for n in names)
+    rest = at.energy, sigma, batch, at.leak, at.value
+    return noise.sgd_floor(str(sgd.teacher.item()), d, k, lr, kappa, dim, outputs, *rest)
 
 
 def with_floor(ds: xr.Dataset, *parts: str) -> xr.DataArray:
@@ -165,7 +166,7 @@ def each(dims: str | tuple[str, ...], measure: Callable[[xr.Dataset], Estimate],
     return everywhere(at, first)
 
 
-def sgd_is(*parts: str, form: str = "task") -> Altered:
+def sgd_is(*parts: str) -> Altered:
     """The Dataset whose SGD is the recursion plus some parts of the floor ("nothing": none)."""
 
     def altered(ds: xr.Dataset) -> xr.Dataset:
