@@ -71,7 +71,7 @@ def sgd_floor(
     p, q = (1 - leak) / k, leak / (d - k)
     a, b = value * p - 1 / k, value * q  # the error on and off the support
 
-    def product(o: int, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
+    def product(o: Any, x: tuple[Any, Any], y: tuple[Any, Any]) -> Any:
         """Of two columns whose supports share o tokens."""
         one = (k - o) * (x[0] * y[1] + x[1] * y[0])
         return o * x[0] * y[0] + one + (d - 2 * k + o) * x[1] * y[1]

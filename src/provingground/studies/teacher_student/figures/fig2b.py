@@ -160,30 +160,28 @@ def plus_sign(ds: xr.Dataset) -> Everywhere:
 
 
 def draw(ds: xr.Dataset):
-    fig, axes = plot.figure(1, 3, title="Excess loss on Exp(1) inputs, by the labels")
-    population = of(ds, "recursion").sel(step=slice(100, None))
-    t = population.step.values
+    fig, axes = plot.figure(1, 3, title="Excess loss on Exp(1) inputs, by the labels (recursion)")
+    at = of(ds, "recursion").sel(step=slice(100, None))
+    t = at.step.values
     late = t[t >= t[-1] / 100].astype(float)
     shown = list(ds.task.values[[0, 2, 4, 5]])
-    names = ("one noisy batch (each seed)", "mean over the noise", "worst labels")
-    for ax, probe, power, words in zip(
-        axes, ("ood_batch", "ood_loss", "ood_worst"), (-0.5, -1.0, -0.5), names, strict=True
-    ):
-        y = population[probe].sel(task=shown)
-        if probe == "ood_batch":
-            one = y.isel(task=0, drop=True).where(lambda y: y > 0)
-            one.attrs = {"long_name": "excess OOD loss"}
-            plot.curve(
-                ax, one.rename(seed="draw").expand_dims(seed=[0]), "step", hue="draw", log="xy"
-            )
-        else:
-            y.attrs = {"long_name": "excess OOD loss"}
-            plot.curve(ax, y.where(y > 0), "step", hue="task", log="xy")
-        middle = float(y.isel(task=0).where(y.step == late[0], drop=True).mean())
-        if middle > 0:
-            line = middle * (late / late[0]) ** power
-            plot.theory_curve(ax, late, line, rf"$\propto t^{{{power:g}}}$")
-        ax.set_title(words if probe != "ood_batch" else f"{words}: {shown[0]}")
+    # One seed each: energies of the teachers differ. A batch whose excess is not positive ends at
+    # the edge.
+    batches = at.ood_batch.sel(task=shown[0]).rename(seed="batch_drawn").expand_dims(seed=[0])
+    panels = (
+        ("one noisy batch", batches, "batch_drawn", -0.5),
+        ("mean over noise", at.ood_loss.sel(task=shown).isel(seed=[0]), "task", -1.0),
+        ("worst labels", at.ood_worst.sel(task=shown).isel(seed=[0]), "task", -0.5),
+    )
+    for ax, (words, y, hue, power) in zip(axes, panels, strict=True):
+        edge = float(at.ood_loss.sel(task=shown).isel(seed=0, step=-1).min()) / 10
+        y = y.clip(min=edge / 10).assign_attrs(long_name="excess OOD loss")
+        plot.curve(ax, y, "step", hue=hue, log="xy")
+        middle = float(y.sel(step=late[0]).max())
+        line = 2 * middle * (late / late[0]) ** power
+        plot.theory_curve(ax, late, line, rf"$\propto t^{{{power:g}}}$")
+        ax.set_ylim(bottom=edge)
+        ax.set_title(words)
     return fig
 
 
