@@ -201,7 +201,7 @@ def escape_constant(ratio: Any, kappa: Any) -> Any:
     $T^*\eta\mathcal V/(D^2K) = g(D/K)$ where $C_1$ has time to follow: with $C_1 = C_1^*(u)$ all
     of Lemma C.2 is a function of $u$ and $r$, $K^2$ times its bracket is $\phi = uh_4 -
     Cc_\sigma u^2$ with $F_4 = p^2h_4$, and $c = \sqrt D\log\frac{u(r-1)}{1-u}$. It has a flat
-    maximum (ReLU: 2.6 at 12) and tends to $1/(1+\kappa^2)$ for $\kappa < 1$, to 1 for $\kappa = 1$.
+    maximum (ReLU: 2.82 at 9) and tends to $1/(1+\kappa^2)$ for $\kappa < 1$, to 1 for $\kappa = 1$.
     """
     return np.vectorize(_escape_constant, otypes=[float])(1.0 * ratio, 1.0 * kappa)
 

@@ -151,7 +151,7 @@ def draw(ds: xr.Dataset):
         long_name="rescaled excess loss", symbol=r"\eta T(L - L_{\mathrm{opt}})"
     )
     z = at.score_error.assign_attrs(at.score_error.attrs)
-    ratio = late_ratio(at).assign_attrs(long_name="ratio of Lemma C.18")
+    ratio = late_ratio(at).assign_attrs(long_name="ratio of Lemma C.18", symbol="")
     d = np.geomspace(float(ds.tokens.min()), float(ds.tokens.max()), 50)
     energy, lr, t = float(at.energy.mean()), float(at.lr), float(at.step)
     for k in ds.group.values:

@@ -51,7 +51,7 @@ def scores_off_support(ds: xr.Dataset) -> Everywhere:
 def draw(ds: xr.Dataset):
     fig, axes = plot.figure(2, 3, title="Attention scores at the end of training (SGD)")
     for ax, task in zip(axes, ds.task.values, strict=False):
-        one = ds.sel(task=task, form="SGD", drop=True).isel(seed=[0])  # seeds choose other tokens
+        one = ds.sel(task=task, form="SGD").isel(seed=[0])  # seeds choose other tokens
         n = int(one.tokens)
         s = one.scores.isel(key=slice(n), query=slice(n))
         s = s.assign_coords(key=np.arange(n), query=np.arange(n))

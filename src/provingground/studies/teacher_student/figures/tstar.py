@@ -94,7 +94,7 @@ def printed_norm(ds: xr.Dataset) -> Everywhere:
 
 def measured_constant(ds: xr.Dataset, time: xr.DataArray) -> xr.DataArray:
     found = (time / printed_time(ds)).rename("found")
-    return found.assign_attrs(symbol=r"T^*\eta\mathcal{V}/(D^2K)")
+    return found.assign_attrs(long_name="rescaled time", symbol=r"T^*\eta\mathcal{V}/(D^2K)")
 
 
 def theory_curves(ax: Any, ends: tuple[float, float], kappas: Any) -> None:
@@ -107,8 +107,9 @@ def draw(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="When attention finds the support", width=4.2)
     y = measured_constant(ds.isel(slack=-1), ds.stopped_at.isel(slack=-1))
     for kappa in ds.kappa.values:
-        for k in ds.group.values:
+        for i, k in enumerate(ds.group.values):  # side by side: they would hide each other
             one = y.sel(kappa=kappa, group=k)
+            one = one.assign_coords(ratio=(one.ratio * 1.15**i).assign_attrs(one.ratio.attrs))
             words = rf"$\kappa = {kappa:g}$, $K = {k}$"
             plot.curve(ax, one, "ratio", label=words, line=False, log="x")
     theory_curves(ax, (float(ds.ratio[0]), float(ds.ratio[-1])), ds.kappa.values)
