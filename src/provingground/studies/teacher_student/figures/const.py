@@ -190,7 +190,8 @@ def in_domain(s: Mapping[str, Any]) -> bool:
     """Stable, and so late that the leak is small."""
     d, k, energy = s["tokens"], s["group"], s["dim"] * s["outputs"] * s["scale"] ** 2
     leak = theory.leak_law(d, k, s["lr"], energy, s["steps"], s["kappa"])
-    return 3 * k < d and s["lr"] < 0.5 * theory.largest_step(d, k, s["kappa"]) and leak < 0.05
+    stable = s["lr"] < 0.5 * theory.largest_step(d, k, s["kappa"])
+    return bool(stable and 3 * k < d and leak < 0.05)
 
 
 LAWS = (excess_constant, score_constant, value_constant, average_constant, worst_constant)

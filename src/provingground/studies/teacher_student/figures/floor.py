@@ -28,7 +28,7 @@ TASKS: dict[str, dict[str, Any]] = {
     kind="own",
     law=sgd_is(),
     rivals={
-        "no floor": sgd_is("nothing"),
+        "no floor": sgd_is(times=0.0),
         "labels through the values alone": sgd_is("labels"),
         "labels alone": sgd_is("labels", "attention"),
     },
@@ -96,7 +96,7 @@ def inputs_times(factor: float) -> Altered:
 
     def altered(ds: xr.Dataset) -> xr.Dataset:
         made = sgd_is("inputs")(ds)
-        plain = sgd_is("nothing")(ds)
+        plain = sgd_is(times=0.0)(ds)
         return ds.assign(test_loss=plain.test_loss + factor * (made.test_loss - plain.test_loss))
 
     return altered
@@ -189,10 +189,7 @@ EXPERIMENTS = (
         trainings=Trainings(
             grid={
                 "form": forms(4000),
-                "teacher": "gcn",
-                "tokens": 12,
-                "group": 3,
-                **SMALL,
+                **TASKS["STS"],
                 "noise": 0.5,
                 "batch": 10,
                 "horizon": 4000,

@@ -91,9 +91,16 @@ def as_power(probe: str, power: float) -> Altered:
     return curve(probe, lambda ds: ds.step.clip(1).astype(float) ** power, scaled=True)
 
 
+def from_start(ds: xr.Dataset) -> xr.Dataset:
+    """With step 0 at 1/2, where laws of late times are still finite."""
+    return ds.assign_coords(step=ds.step.where(ds.step > 0, 0.5))
+
+
 def law_of(probe: str, f: Callable[[xr.Dataset], xr.DataArray]) -> Altered:
     """The Dataset whose probe is, on average over seeds, f at every step."""
-    return curve(probe, lambda ds: f(ds.assign_coords(step=ds.step.clip(1))).mean("seed"))
+    return curve(
+        probe, lambda ds: f(from_start(ds)).mean("seed").assign_coords(step=ds.step.values)
+    )
 
 
 def mapped(f: Callable[..., Any], *args: xr.DataArray) -> xr.DataArray:
@@ -166,17 +173,17 @@ def each(dims: str | tuple[str, ...], measure: Callable[[xr.Dataset], Estimate],
     return everywhere(at, first)
 
 
-def sgd_is(*parts: str) -> Altered:
-    """The Dataset whose SGD is the recursion plus some parts of the floor ("nothing": none)."""
+def sgd_is(*parts: str, times: float = 1.0) -> Altered:
+    """The Dataset whose SGD is the recursion plus a multiple of some parts of the floor (all of
+    them by default)."""
 
     def altered(ds: xr.Dataset) -> xr.Dataset:
         made = ds.test_loss.copy(deep=True)
         for place in _places(ds):
             one = ds.sel(place)
             sgd = of(one, "SGD").test_loss
-            wanted = of(one, "recursion").test_loss.sel(step=sgd.step)
-            if parts != ("nothing",):
-                wanted = with_floor(one, *parts)
+            plain = of(one, "recursion").test_loss.sel(step=sgd.step)
+            wanted = plain + times * (with_floor(one, *parts) - plain)
             fitted = wanted.mean("seed") * sgd / sgd.mean("seed")
             at = {**place, "form": "SGD", "step": sgd.step}
             made.loc[at] = fitted.transpose(*made.loc[at].dims).values
