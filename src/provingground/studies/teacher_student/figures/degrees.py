@@ -235,8 +235,8 @@ EXPERIMENTS = (
             simulator="degrees",
             grid={
                 "tokens": 40,
-                "group": 2,
-                "other": 10,
+                "group": 1,
+                "other": 20,
                 "scale": 4.0,
                 "lr": 0.02,
                 "steps": 1_000_000,

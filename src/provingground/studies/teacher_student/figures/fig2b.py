@@ -14,6 +14,7 @@ from .shared import (
     as_power,
     at_end,
     average_law,
+    each_as_power,
     exact,
     late_slopes,
     law_of,
@@ -64,8 +65,8 @@ def typical(y: xr.DataArray) -> xr.DataArray:
     "found here",
     equals(-1 / 2, within=0.1),
     kind="own",
-    law=as_power("ood_cross", -0.5),
-    rivals={"1/t": as_power("ood_cross", -1.0)},
+    law=each_as_power("ood_cross", -0.5),
+    rivals={"1/t": each_as_power("ood_cross", -1.0)},
 )
 def cross_slope(ds: xr.Dataset) -> Everywhere:
     """what the label noise of one batch adds to its excess falls as t^(-1/2), with either sign
@@ -90,7 +91,7 @@ def near(slope: xr.DataArray, value: float, within: float = 0.1) -> xr.DataArray
     above(0.5),
     expected="fails",
     because=(average_slope, cross_slope),
-    rivals={"1/t": as_power("ood_batch", -1.0)},
+    rivals={"1/t": each_as_power("ood_batch", -1.0)},
 )
 def batch_slope(ds: xr.Dataset) -> Estimate:
     """on one noisy batch of 100, as in the paper, most curves fall with a slope of -0.5 (share of

@@ -3,7 +3,7 @@
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.claims import above, claim, shuffle
+from provingground.claims import above, claim
 from provingground.stats import Everywhere, everywhere
 from provingground.study import Experiment
 
@@ -17,7 +17,13 @@ def aligned(ds: xr.Dataset) -> Everywhere:
     return everywhere(stats.mean, of(ds, "SGD").cosine.sel(step=slice(50, None)).min("step"))
 
 
-@claim("Figure 2(c)", above(0.995), rivals={"other steps": shuffle("step")})
+def stays(ds: xr.Dataset) -> xr.Dataset:
+    """The Dataset whose values stop to turn after 20 steps."""
+    early = ds.cosine.sel(step=20, method="nearest", drop=True)
+    return ds.assign(cosine=(early + 0 * ds.cosine).transpose(*ds.cosine.dims))
+
+
+@claim("Figure 2(c)", above(0.995), rivals={"as after 20 steps": stays})
 def aligned_at_the_end(ds: xr.Dataset) -> Everywhere:
     """the cosine is over 0.995 at the end"""
     return everywhere(stats.mean, at_end(of(ds, "SGD")).cosine)

@@ -91,6 +91,17 @@ def as_power(probe: str, power: float) -> Altered:
     return curve(probe, lambda ds: ds.step.clip(1).astype(float) ** power, scaled=True)
 
 
+def each_as_power(probe: str, power: float) -> Altered:
+    """The same for every seed by itself, with the sign and size that it has at the end."""
+
+    def altered(ds: xr.Dataset) -> xr.Dataset:
+        t = ds.step.clip(1).astype(float)
+        made = ds[probe].isel(step=-1, drop=True) * (t / float(t[-1])) ** power
+        return ds.assign({probe: made.transpose(*ds[probe].dims).astype(ds[probe].dtype)})
+
+    return altered
+
+
 def from_start(ds: xr.Dataset) -> xr.Dataset:
     """With step 0 at 1/2, where laws of late times are still finite."""
     return ds.assign_coords(step=ds.step.where(ds.step > 0, 0.5))
