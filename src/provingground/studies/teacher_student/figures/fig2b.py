@@ -120,8 +120,8 @@ def sgd_average_slope(ds: xr.Dataset) -> Everywhere:
 @claim(
     "Theorem 3.2, Appendix D",
     equals(-1 / 2, within=0.06),
-    law=as_power("ood_worst", -0.5),
-    rivals={"1/t": as_power("ood_worst", -1.0), "t^-1/4": as_power("ood_worst", -0.25)},
+    law=each_as_power("ood_worst", -0.5),
+    rivals={"1/t": each_as_power("ood_worst", -1.0), "t^-1/4": each_as_power("ood_worst", -0.25)},
 )
 def worst_slope(ds: xr.Dataset) -> Everywhere:
     """with the worst labels the OOD excess falls as t^(-1/2), the rate of Theorem 3.2"""
