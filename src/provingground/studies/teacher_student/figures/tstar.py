@@ -110,7 +110,7 @@ def draw(ds: xr.Dataset):
         for i, k in enumerate(ds.group.values):  # side by side: they would hide each other
             one = y.sel(kappa=kappa, group=k)
             one = one.assign_coords(ratio=(one.ratio * 1.15**i).assign_attrs(one.ratio.attrs))
-            words = rf"$\kappa = {kappa:g}$, $K = {k}$"
+            words = rf"$\kappa = {kappa:g}$, $K = {k}$" + (", moved" if i else "")
             plot.curve(ax, one, "ratio", label=words, line=False, log="x")
     theory_curves(ax, (float(ds.ratio[0]), float(ds.ratio[-1])), ds.kappa.values)
     ax.set_ylim(0, 3.2)
