@@ -164,7 +164,7 @@ def leak_crosses(f: Any) -> Altered:
     kind="corrected",
     law=leak_crosses(constant),
     rivals={
-        "D^2 K": leak_crosses(lambda ds: 1.0 + 0 * ds.tokens),
+        "2.6 D^2 K": leak_crosses(lambda ds: 2.6 + 0 * ds.tokens),
         "g at kappa = 1": leak_crosses(
             lambda ds: mapped(theory.escape_constant, ds.tokens / ds.group, 0 * ds.kappa + 1)
         ),
@@ -274,7 +274,7 @@ EXPERIMENTS = (
                 "frame": 5,
             },
             seeds=8,
-            quick={"ratio": [5, 20], "batch": 25, "steps": 5000, "horizon": 5000, "seeds": 3},
+            quick={"ratio": [5, 60], "batch": 25, "steps": 5000, "horizon": 5000, "seeds": 3},
             # Sizes are shapes, so few of them are drawn; the ratio is the axis.
             domain={"noise": (0.03, 0.3), "batch": [25, 50, 200], "kappa": (0.0, 1.0)},
         ),
