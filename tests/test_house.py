@@ -21,7 +21,6 @@ from provingground.verdict import decide
 
 # Studies whose right half is still sorted by kind. Empty when all are moved.
 NOT_MOVED = (
-    "teacher_student",
     "vision_transformer",
     "graph_transformer",
     "group_imbalance",
@@ -33,8 +32,6 @@ NOT_MOVED = (
 )
 # Measures and figures that choose cells by what was measured, and so do not stand noise.
 CHOOSING = {
-    "teacher_student/fig2a",
-    "teacher_student/rec_vs_sgd",
     "graph_transformer/reduction",
     "group_imbalance/fig4_4a",
     "group_imbalance/fig4_4b",

@@ -1,10 +1,12 @@
 """A one-layer position-only transformer learns bilinear teachers."""
 
-from provingground.study import Simulator, Study
+import numpy as np
 
-from . import experiments, theory
-from .full import FullProbes, simulate_full
-from .model import Config, PopulationConfig, Probes, simulate_recursion, simulate_sgd
+from provingground.study import Study, simulator
+
+from . import degrees, full, model, recursion, theory
+from .data import Teacher, given_teacher, mixed_support
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @misc{teacher_student,
@@ -13,6 +15,13 @@ BIBTEX = """
   note = {Submitted to ICLR 2026},
 }
 """
+
+
+def mixed() -> Teacher:
+    """12 tokens; groups of 1 and of 5 tokens in turn."""
+    values = 2 * np.random.default_rng(0).standard_normal((5, 5))
+    return given_teacher(mixed_support(12, 1, 5), values, unequal=True)
+
 
 STUDY = Study(
     name="teacher_student",
@@ -23,13 +32,13 @@ STUDY = Study(
     r"convolutions, sparse selection of tokens. Its excess loss after $T$ steps is $\Theta(1/T)$ "
     r"(Theorem 3.1), and on other data with bounded second moments $O(1/\sqrt T)$ (Theorem 3.2).",
     simulators={
-        "sgd": Simulator(Config, simulate_sgd, Probes, says="online SGD, the paper's training"),
-        "recursion": Simulator(
-            PopulationConfig, simulate_recursion, Probes, "float64", says="population, exactly"
-        ),
-        "full": Simulator(Config, simulate_full, FullProbes, says="attention over [X; P]"),
+        "sgd": simulator(model, says="online SGD, the paper's training"),
+        "recursion": simulator(recursion, precision="float64", says="population, exactly"),
+        "full": simulator(full, says="attention over [X; P]"),
+        "degrees": simulator(degrees, precision="float64", says="population, two group sizes"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
+    data={"mixed": mixed},
     bibtex=BIBTEX,
 )

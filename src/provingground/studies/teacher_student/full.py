@@ -12,22 +12,11 @@ from provingground.config import probe
 from provingground.keys import normal, stream
 from provingground.train import iterate
 
-from .model import (
-    Config,
-    Number,
-    Teacher,
-    activation,
-    bilinear,
-    online,
-    over_norm,
-    record_steps,
-    report,
-    squared_loss,
-    teacher_of,
-)
+from .data import Config, Number, Teacher, activation, bilinear, teacher_of
+from .model import online, over_norm, record_steps, report, squared_loss
 
 
-class FullProbes(eqx.Module):
+class Probes(eqx.Module):
     """What the training of the full student reports: the size (RMS) of its blocks, and them."""
 
     test_loss: Float[Array, "step"] = probe("excess loss", r"L - L_{\mathrm{opt}}")
@@ -62,7 +51,7 @@ def full_network(
     return activation(jnp.einsum("mnj,nji->mni", jnp.einsum("ma,anj->mnj", w.w_v, z), s), kappa)
 
 
-def simulate_full(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> FullProbes:
+def simulate(cfg: Config, key: Key[Array, ""], data: Teacher | None = None) -> Probes:
     """Figure 1: online gradient descent on all blocks, from zero. P = I, which costs no
     generality: another P only turns the blocks."""
     teacher = teacher_of(cfg, key, data)
@@ -100,7 +89,7 @@ def simulate_full(cfg: Config, key: Key[Array, ""], data: Teacher | None = None)
         at=record_steps(cfg)[1],
         probe=measure,
     )
-    return FullProbes(
+    return Probes(
         **report(cfg, trace),
         w_v=trace.last.w_v,
         w_kq=trace.last.w_kq,

@@ -2,7 +2,8 @@ r"""Conditions, theorems and lemmas as functions of plain numbers, in float64.
 
 Arguments: `d` tokens $D$, `k` entries $K$ of a group, `lr` $\eta$, `t` steps $T$, `energy`
 $\mathcal V = \sum_m\|v_m\|^2$, `kappa` the slope below zero, `p` the score on the support. Where
-the paper prints $\sum_m\|v_m\|$ the dynamics have $\mathcal V$; hidden constants are set to 1.
+the paper prints $\sum_m\|v_m\|$ the dynamics have $\mathcal V$; hidden constants are set to 1. What
+noise adds to SGD is in `noise.py`.
 """
 
 import math
@@ -13,7 +14,8 @@ import numpy as np
 from provingground.maths.gaussian import f1, f2, f3, f4, f5
 from provingground.study import Condition, Prediction
 
-from .model import Config
+from . import noise
+from .data import Config
 
 
 def _over(a: Any, b: Any) -> Any:
@@ -96,8 +98,7 @@ def early_score(d: Any) -> Any:
 
 def late_leak_ratio(leak: Any, d: Any, k: Any, energy: Any, lr: Any, t: Any) -> Any:
     r"""Lemma C.18: $(\frac1K - p)\sqrt{\eta K\mathcal V(T-T^*)}/(D(D-K))$, said to lie between
-    two constants (1/20 and 20 as far as the print can be read). It tends to
-    $1/(D\sqrt{2c_\sigma})$."""
+    two constants, $1/(2e)$ and 20 (C.34). It tends to $1/(D\sqrt{2c_\sigma})$."""
     return leak / k * np.sqrt(lr * k * energy * t) / (d * (d - k))
 
 
@@ -138,9 +139,9 @@ def curvature(kappa: Any) -> Any:
 
 
 def leak_law(d: Any, k: Any, lr: Any, energy: Any, t: Any, kappa: Any) -> Any:
-    r"""$\epsilon = 1 - Kp \to (D-K)\sqrt{K/(2c_\sigma\eta\mathcal VT)}$ (derived; the paper's
-    Theorem 3.1(1) has one $D$ more)."""
-    return (d - k) * np.sqrt(_over(k, 2 * curvature(kappa) * lr * energy * t))
+    r"""$\epsilon = 1 - Kp \to (D-K)\sqrt{K/(2c_\sigma\eta\mathcal VT)}$, and $C_1 - 1 \to
+    \epsilon$, which is Theorem 3.1(2) without one of its two powers of $D$."""
+    return (d - k) * leak_rate(k, lr, energy, t, kappa)
 
 
 def score_distance(leak: Any, d: Any, k: Any) -> Any:
@@ -157,13 +158,61 @@ def excess_law(d: Any, k: Any, lr: Any, t: Any) -> Any:
     return _over(k * d * (d - k), 4 * lr * t)
 
 
+def printed_scores(d: Any, lr: Any, energy: Any, t: Any) -> Any:
+    r"""Theorem 3.1(1) as printed, up to constants: $D^{5/2}/\sqrt{\eta\mathcal VT}$."""
+    return d**2.5 * np.sqrt(_over(1.0, lr * energy * t))
+
+
+def printed_values(d: Any, k: Any, lr: Any, energy: Any, t: Any) -> Any:
+    r"""Theorem 3.1(2) as printed, up to constants: $D^2\sqrt{K/(\eta\mathcal VT)}$."""
+    return d**2 * np.sqrt(_over(k, lr * energy * t))
+
+
 def printed_excess(d: Any, k: Any, lr: Any, t: Any) -> Any:
     r"""Theorem 3.1(3) as printed, up to constants: $KD^4/(\eta T)$."""
     return _over(k * d**4, lr * t)
 
 
-def escape_time(d: Any, k: Any, lr: Any, energy: Any) -> Any:
-    r"""$T^* = \Theta(D^2K/(\eta\mathcal V))$, when $Kp$ passes 1/2 (printed with $\sum\|v\|$)."""
+def first_loss(d: Any, k: Any, energy: Any, kappa: Any) -> Any:
+    r"""The excess loss of weights that are zero: $\frac12D\mathcal Vc_\sigma/K$."""
+    return d * energy * curvature(kappa) / (2 * k)
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
+
+
+def _escape_constant(ratio: float, kappa: float) -> float:
+    if ratio <= 2:
+        return 0.0  # uniform attention has half of its weight on the support
+    low, high = -math.log(ratio), math.log(0.5)
+    u = np.exp((high - low) / 2 * (_NODES + 1) + low)
+    off = (1 - u) ** 2 / (ratio - 1)
+    value = f3(u**2, off, kappa) / (u * f1(u**2 + off, kappa))
+    # F4 with K p = u: it depends on a and a + b alone, which are p^2 and K p^2
+    drive = u * f4(1.0, u**2 - 1.0, off, kappa) - value * f1(u**2, kappa)
+    return float(_WEIGHTS @ (1 / ((1 - u) * value * drive)) * (high - low) / 2 * (ratio - 1)) / (
+        ratio**2
+    )
+
+
+def escape_constant(ratio: Any, kappa: Any) -> Any:
+    r"""$g(r) = \frac{r-1}{r^2}\int_{1/r}^{1/2}\frac{du}{u(1-u)\,C\,\phi}$, $r = D/K$, $u = Kp$.
+
+    $T^*\eta\mathcal V/(D^2K) = g(D/K)$ where $C_1$ has time to follow: with $C_1 = C_1^*(u)$ all
+    of Lemma C.2 is a function of $u$ and $r$, $K^2$ times its bracket is $\phi = uh_4 -
+    Cc_\sigma u^2$ with $F_4 = p^2h_4$, and $c = \sqrt D\log\frac{u(r-1)}{1-u}$. It has a flat
+    maximum (ReLU: 2.82 at 9) and tends to $1/(1+\kappa^2)$ for $\kappa < 1$, to 1 for $\kappa = 1$.
+    """
+    return np.vectorize(_escape_constant, otypes=[float])(1.0 * ratio, 1.0 * kappa)
+
+
+def escape_time(d: Any, k: Any, lr: Any, energy: Any, kappa: Any) -> Any:
+    r"""$T^* = g(D/K)\,D^2K/(\eta\mathcal V)$, when $Kp$ passes 1/2."""
+    return escape_constant(d / k, kappa) * printed_escape_time(d, k, lr, energy)
+
+
+def printed_escape_time(d: Any, k: Any, lr: Any, energy: Any) -> Any:
+    r"""Theorem 3.1, Lemma C.17: $\Theta(D^2K/(\eta\mathcal V))$ (printed with $\sum\|v\|$)."""
     return _over(d**2 * k, lr * energy)
 
 
@@ -172,15 +221,51 @@ def largest_step(d: Any, k: Any, kappa: Any) -> Any:
     return 2 * k / (d * curvature(kappa))
 
 
-def sgd_floor(
-    leak: Any, d: Any, k: Any, lr: Any, kappa: Any, weights: Any, noise: Any, batch: Any
-) -> Any:
-    r"""What label noise adds to the excess: $Md\,H\eta\sigma_\xi^2/(2N(2-\eta H))$, $H = DF_1$.
+# ---------------------------------------------------------- groups of unequal sizes (ours)
 
-    Each of the `weights` $= Md$ entries of $W_V$ is a random walk in a parabola of curvature $H$.
+
+def mixed_excess(d: Any, k: Any, other: Any, part: Any, lr: Any, t: Any) -> Any:
+    r"""$L - L_{\rm opt} \to \frac1{4\eta T}\sum_iK_i(D-K_i)$, whatever the sizes $K_i$.
+
+    Late, with $C_1 = 1 + \gamma$, the excess is the quadratic form
+    $\frac12\mathcal Vc_\sigma\sum_i[(\gamma-\epsilon_i)^2/K_i + \epsilon_i^2/(D-K_i)]$, and
+    descent on the logits is $\frac d{dt}\log\epsilon_i = -\frac\eta{K_i(D-K_i)}\epsilon_i
+    \partial_{\epsilon_i}L$. All $\epsilon_i$ fall as $t^{-1/2}$, so
+    $\epsilon_i\partial_{\epsilon_i}L = K_i(D-K_i)/(2\eta t)$, and by Euler's theorem these sum to
+    $2L$.
     """
-    h = d * f1((1 - leak) ** 2 / k + leak**2 / (d - k), kappa)
-    return weights * h * lr * noise**2 / (2 * batch * (2 - lr * h))
+    each = (1 - part) * k * (d - k) + part * other * (d - other)
+    return _over(d * each, 4 * lr * t)
+
+
+def _mixed_leak(d: float, k: float, other: float, part: float) -> tuple[float, float]:
+    size, weight = np.array([k, other], float), np.array([1 - part, part])
+    slope, square = (d - size) / d, (size * (d - size)) ** 2 / d
+
+    def leaks(gamma: float) -> np.ndarray:
+        return (slope * gamma + np.sqrt((slope * gamma) ** 2 + 4 * square)) / 2
+
+    low, high = 0.0, d**2
+    for _ in range(200):
+        gamma = (low + high) / 2
+        pull = float(np.sum(weight * (gamma - leaks(gamma)) / size))
+        low, high = (low, gamma) if pull > 0 else (gamma, high)
+    found = leaks((low + high) / 2)
+    return float(found[0]), float(found[1])
+
+
+def mixed_leaks(
+    d: Any, k: Any, other: Any, part: Any, lr: Any, energy: Any, t: Any, kappa: Any
+) -> tuple[Any, Any]:
+    r"""The leaks of both sizes: $\epsilon_i^2 - \frac{D-K_i}D\gamma\epsilon_i =
+    \frac{K_i^2(D-K_i)^2}{2Dc_\sigma\eta\mathcal Vt}$ with $\sum_i(\gamma-\epsilon_i)/K_i = 0$.
+
+    Columns that leak more than $\gamma$ are pulled down, others up: they leak more alike than
+    their own `leak_law` would have it.
+    """
+    unit = np.sqrt(_over(1.0, 2 * curvature(kappa) * lr * energy * t))
+    both = np.vectorize(_mixed_leak, otypes=[float, float])(1.0 * d, 1.0 * k, 1.0 * other, part)
+    return both[0] * unit, both[1] * unit
 
 
 # --------------------------------------------------------------------------- Theorem 3.2
@@ -191,6 +276,29 @@ def ood_time(d: Any, k: Any, lr: Any, energy: Any, moment: Any, eps: Any) -> Any
     excess on other data is $O(1/\sqrt T)$. Attained by worst-case labels alone: with independent
     noise it is $O(1/T)$ like the excess loss itself."""
     return _over(k * d**6 * energy * moment**2, lr * eps**2)
+
+
+def leak_rate(k: Any, lr: Any, energy: Any, t: Any, kappa: Any) -> Any:
+    r"""$\epsilon/(D-K) \to \sqrt{K/(2c_\sigma\eta\mathcal VT)}$, what each other token gets."""
+    return np.sqrt(_over(k, 2 * curvature(kappa) * lr * energy * t))
+
+
+def average_law(k: Any, lr: Any, energy: Any, t: Any, kappa: Any, spread: Any) -> Any:
+    r"""The excess on other data, averaged over independent noise, with its constant:
+    $\frac K{4c_\sigma\eta\mathcal VT}\sum_{m,i}E[\sigma'(Q)^2R^2]$.
+
+    Late, $C_1p = 1/K$ up to $\epsilon^2$, so $f^* - \mathrm{TF} = -\frac\epsilon{D-K}\sigma'(Q)R$;
+    `spread` is the sum over rows and columns.
+    """
+    return leak_rate(k, lr, energy, t, kappa) ** 2 / 2 * spread
+
+
+def worst_law(k: Any, lr: Any, energy: Any, t: Any, kappa: Any, push: Any, spread: Any) -> Any:
+    r"""The excess with the worst labels of Appendix D, with its constant:
+    $\sqrt{K/(2c_\sigma\eta\mathcal VT)}\,\sum_{m,i}E[\sigma'(Q)\,|R|\,1_A]$, plus `average_law`,
+    which is smaller by $1/\sqrt T$."""
+    first = leak_rate(k, lr, energy, t, kappa) * push
+    return first + average_law(k, lr, energy, t, kappa, spread)
 
 
 # ---------------------------------------------------------------------------- conditions
@@ -211,31 +319,43 @@ def conditions(cfg: Config) -> tuple[Condition, ...]:
 
 SAYS = {
     "energy": "expected energy of the teacher, the sum of the squares of V*",
-    "t_star": "T* = D²K/(η energy), about when K p passes 1/2",
+    "t_star": "T* = g(D/K) D²K/(η energy), when K p passes 1/2",
     "leak": "1 - K p after T steps: (D-K) √(K/(2c η energy T))",
     "excess_loss": "excess loss after T steps: K D (D-K)/(4ηT), Theorem 3.1(3) made sharp",
     "printed_excess_loss": "the same as printed, K D⁴/(ηT), up to constants",
-    "sgd_floor": "excess loss that label noise keeps up in SGD",
+    "sgd_floor": "excess loss that noise keeps up in SGD, at the end of training",
     "largest_step": "the largest stable step size, 2K/(D c)",
 }
 
 
-def theory(cfg: Config) -> Prediction:
-    """What is known about one setting, with the expected energy of the teacher."""
-    d, k, lr, kappa, t = cfg.tokens, cfg.group, cfg.lr, cfg.kappa, cfg.steps
+def expected_energy(cfg: Any) -> float:
+    """What the squares of V* sum up to on average."""
     entries = min(cfg.dim, cfg.outputs) if cfg.teacher == "sts" else cfg.dim * cfg.outputs
-    energy = entries * cfg.scale**2
-    weights = cfg.dim * cfg.outputs
+    return entries * cfg.scale**2
+
+
+def theory(cfg: Config) -> Prediction:
+    """What is known about one setting, with the expected energy of the teacher. The printed bound
+    says nothing where it exceeds the loss of weights that are zero."""
+    d, k, lr, kappa, t = cfg.tokens, cfg.group, cfg.lr, cfg.kappa, cfg.steps
+    energy = expected_energy(cfg)
+    leak = min(1 - k / d, float(leak_law(d, k, lr, energy, t, kappa)))
+    floor = noise.sgd_floor(
+        cfg.teacher, d, k, lr, kappa, cfg.dim, cfg.outputs, energy, cfg.noise, cfg.batch,
+        leak, 1 + leak,
+    ).total  # fmt: skip
+    printed = float(printed_excess(d, k, lr, t))
     return Prediction(
         conditions(cfg),
         {
             "energy": energy,
-            "t_star": escape_time(d, k, lr, energy),
-            "leak": leak_law(d, k, lr, energy, t, kappa),
-            "excess_loss": excess_law(d, k, lr, t),
-            "printed_excess_loss": printed_excess(d, k, lr, t),
-            "sgd_floor": sgd_floor(0.0, d, k, lr, kappa, weights, cfg.noise, cfg.batch),
+            "t_star": float(escape_time(d, k, lr, energy, kappa)),
+            "leak": float(leak_law(d, k, lr, energy, t, kappa)),
+            "excess_loss": float(excess_law(d, k, lr, t)),
+            "printed_excess_loss": printed,
+            "sgd_floor": float(floor),
             "largest_step": largest_step(d, k, kappa),
         },
         SAYS,
+        vacuous=("printed_excess_loss",) if printed > first_loss(d, k, energy, kappa) else (),
     )
