@@ -25,10 +25,6 @@ NOT_MOVED = (
     "graph_transformer",
     "group_imbalance",
     "graph_sampling",
-    "chain_of_thought",
-    "syntax_semantics",
-    "curse_of_attention",
-    "syntax_semantics",
 )
 # Measures and figures that choose cells by what was measured, and so do not stand noise.
 CHOOSING = {
