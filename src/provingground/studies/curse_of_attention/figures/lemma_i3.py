@@ -4,7 +4,7 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, claim, curve, equals
-from provingground.stats import Everywhere, everywhere, mean
+from provingground.stats import Everywhere, everywhere, last, mean
 from provingground.study import Experiment, Trainings, cases
 
 from .. import theory
@@ -13,7 +13,6 @@ from .shared import (
     QUICK_GAMMAS,
     TRAINED,
     core,
-    end,
     norm,
     replaced,
     total,
@@ -105,7 +104,7 @@ def first_step(ds: xr.Dataset) -> Everywhere:
 @claim("found here", below(0.8), kind="own")
 def pull_turns(ds: xr.Dataset) -> Everywhere:
     """at the end of training less than 0.8 of the weights are still pulled towards a_r"""
-    return everywhere(mean, end(ds.pull))
+    return everywhere(mean, last(ds.pull))
 
 
 @claim(
@@ -116,7 +115,7 @@ def pull_turns(ds: xr.Dataset) -> Everywhere:
 )
 def always(ds: xr.Dataset) -> Everywhere:
     """weights still lie on the side of a_r at the end of training (share of neurons)"""
-    return everywhere(mean, end(ds.direction))
+    return everywhere(mean, last(ds.direction))
 
 
 def draw_direction(ds: xr.Dataset):

@@ -4,11 +4,11 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, claim, curve, equals
-from provingground.stats import Everywhere, everywhere, paired_ratio, power_law
+from provingground.stats import Everywhere, everywhere, last, paired_ratio, power_law
 from provingground.study import Experiment, Trainings
 
 from .. import theory
-from .shared import FEATURES, QUICK, STANDARD, core, end, norm, replaced
+from .shared import FEATURES, QUICK, STANDARD, core, norm, replaced
 
 TRAININGS = Trainings(
     grid={**STANDARD, "features": FEATURES, "noise": [0.0, 0.01, 0.03, 0.1]},
@@ -39,7 +39,7 @@ def noisy(ds: xr.Dataset) -> xr.Dataset:
 )
 def not_sigma_squared(ds: xr.Dataset) -> Everywhere:
     """the OOD risk of attention is not O(sigma^2): its exponent in sigma is below 1.5"""
-    risk = end(noisy(ds).ood_loss)
+    risk = last(noisy(ds).ood_loss)
     return everywhere(lambda y: power_law(y, "noise").slope, risk, keep="noise")
 
 
@@ -54,7 +54,7 @@ def not_sigma_squared(ds: xr.Dataset) -> Everywhere:
 )
 def worse_than_zero(ds: xr.Dataset) -> Everywhere:
     """the OOD risk of attention is above that of the zero predictor, at every noise and without"""
-    return everywhere(paired_ratio, end(ds.ood_loss), ds.zero_ood)
+    return everywhere(paired_ratio, last(ds.ood_loss), ds.zero_ood)
 
 
 @claim(
@@ -70,7 +70,7 @@ def worse_than_zero(ds: xr.Dataset) -> Everywhere:
 def as_last_value(ds: xr.Dataset) -> Everywhere:
     """in mix the OOD risk of attention is that of repeating the last value (ratio)"""
     at = ds.sel(features=["mix"])
-    return everywhere(paired_ratio, end(at.ood_loss), at.last_ood)
+    return everywhere(paired_ratio, last(at.ood_loss), at.last_ood)
 
 
 @claim(
@@ -81,14 +81,14 @@ def as_last_value(ds: xr.Dataset) -> Everywhere:
 def gap(ds: xr.Dataset) -> Everywhere:
     """at sigma = 0.01 attention has over 10 times the OOD risk of the trained linear network"""
     at = ds.sel(noise=[0.01])
-    return everywhere(paired_ratio, end(at.ood_loss), at.fitted_ood)
+    return everywhere(paired_ratio, last(at.ood_loss), at.fitted_ood)
 
 
 @claim("found here", above(2), kind="own")
 def loses_in_distribution(ds: xr.Dataset) -> Everywhere:
     """attention loses in distribution too: over twice the risk of the trained linear network"""
     at = noisy(ds)
-    return everywhere(paired_ratio, end(at.test_loss), at.fitted_loss)
+    return everywhere(paired_ratio, last(at.test_loss), at.fitted_loss)
 
 
 def draw(ds: xr.Dataset):
@@ -96,7 +96,7 @@ def draw(ds: xr.Dataset):
     at = noisy(ds)
     for ax, f in zip(axes, ds.features.values, strict=True):
         here = at.sel(features=f)
-        plot.curve(ax, end(here.ood_loss), "noise", label="attention", log="xy")
+        plot.curve(ax, last(here.ood_loss), "noise", label="attention", log="xy")
         plot.curve(ax, here.last_ood, "noise", label="last value", log="xy")
         plot.curve(ax, here.fitted_ood, "noise", label="residual linear", log="xy")
         plot.curve(ax, here.plain_ood, "noise", label="linear", log="xy")

@@ -68,17 +68,15 @@ def positions_cure(ds: xr.Dataset) -> Everywhere:
 
 def draw(ds: xr.Dataset):
     fig, (ax,) = plot.figure(title="Many starts of one head", width=4.2, seeds=ds.sizes["seed"])
-    for _k, scale in enumerate(ds.embed_scale.values):
+    for scale in ds.embed_scale.values:
         values = np.sort(ds.ood_loss.sel(embed_scale=scale).values.ravel())
-        ax.plot(
-            values, (np.arange(values.size) + 1) / values.size, label=rf"$\sigma_E = {scale:g}$"
-        )
-    ax.axvline(float(ds.zero_ood.mean()), color=plot.GREY, linewidth=0.8)
-    ax.axvline(float(ds.fitted_ood.mean()), color=plot.GREY, linewidth=0.8, linestyle=":")
+        shares = (np.arange(values.size) + 1) / values.size
+        ax.plot(values, shares, label=rf"starts, $\sigma_E = {scale:g}$", gid="series")
     ax.set_xscale("log")
-    ax.set_xlabel("OOD risk (grey: zero; dotted: residual linear)")
+    for risk, name in ((ds.zero_ood, "zero"), (ds.fitted_ood, "residual linear")):
+        plot.theory_curve(ax, [float(risk.mean())] * 2, [0, 1], name)
+    ax.set_xlabel("OOD risk")
     ax.set_ylabel("share of starts below")
-    ax.legend()
     return fig
 
 

@@ -51,11 +51,6 @@ WIDTHS = Trainings(
 # ------------------------------------------------------------------------- read off a Dataset
 
 
-def end(y: xr.DataArray) -> xr.DataArray:
-    """The value at the end of training."""
-    return y.isel(step=-1, drop=True)
-
-
 def at_step(y: xr.DataArray, step: int) -> xr.DataArray:
     """The recorded step nearest to one."""
     return y.isel(step=int(np.argmin(abs(y.step.values - step))), drop=True)

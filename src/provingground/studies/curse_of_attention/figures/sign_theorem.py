@@ -4,10 +4,10 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, between, claim
-from provingground.stats import Estimate, Everywhere, everywhere, mean, paired_ratio
+from provingground.stats import Estimate, Everywhere, everywhere, last, mean, paired_ratio
 from provingground.study import Experiment
 
-from .shared import TRAINED, WEAK, both, end
+from .shared import TRAINED, WEAK, both
 
 
 def strong(ds: xr.Dataset) -> list[str]:
@@ -19,7 +19,7 @@ def strong(ds: xr.Dataset) -> list[str]:
 def same_sign(ds: xr.Dataset) -> Everywhere:
     """f x_d >= 0 at the end of training on over 0.85 of the series, in and out of distribution
     (mix, and unit with gamma of a half or more)"""
-    at = both(end(ds.same_sign), end(ds.ood_same_sign))
+    at = both(last(ds.same_sign), last(ds.ood_same_sign))
     return everywhere(mean, at.sel(features=strong(ds)))
 
 
@@ -27,20 +27,20 @@ def same_sign(ds: xr.Dataset) -> Everywhere:
 def order_is_lost(ds: xr.Dataset) -> Everywhere:
     """by then the premise of the sign theorem is gone: less than 0.9 of the pairs are in order
     (unit)"""
-    return everywhere(mean, end(ds.ordered).sel(features=[f for f in strong(ds) if f != "mix"]))
+    return everywhere(mean, last(ds.ordered).sel(features=[f for f in strong(ds) if f != "mix"]))
 
 
 @claim("found here", between(0.4, 0.97), kind="own", scale="paper")
 def weak_sign(ds: xr.Dataset) -> Estimate:
     """at gamma = 0.2 outputs keep the sign of the last value on 0.4 to 0.97 of the OOD series"""
-    return mean(end(ds.ood_same_sign).sel(features=WEAK))
+    return mean(last(ds.ood_same_sign).sel(features=WEAK))
 
 
 @claim("found here", above(1), kind="own")
 def gap_at_weak_gamma(ds: xr.Dataset) -> Estimate:
     """there, too, the OOD risk is above that of the zero predictor"""
     at = ds.sel(features=WEAK)
-    return paired_ratio(end(at.ood_loss), at.zero_ood)
+    return paired_ratio(last(at.ood_loss), at.zero_ood)
 
 
 def draw(ds: xr.Dataset):

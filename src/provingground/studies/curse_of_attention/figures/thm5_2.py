@@ -5,12 +5,12 @@ import xarray as xr
 
 from provingground import plot, stats
 from provingground.claims import above, below, claim, curve, equals
-from provingground.stats import Estimate, Everywhere, everywhere, mean, paired_ratio, share
+from provingground.stats import Estimate, Everywhere, everywhere, last, mean, paired_ratio, share
 from provingground.study import Experiment, Trainings
 
 from .. import theory
 from .ntk import collapse, lazy
-from .shared import LATE, TRAINED, UNIT, WIDTHS, at_step, end, geometric, replaced
+from .shared import LATE, TRAINED, UNIT, WIDTHS, at_step, geometric, replaced
 
 # ------------------------------------------------------------- two samples, down to epsilon
 
@@ -26,7 +26,7 @@ def promised(ds: xr.Dataset) -> xr.DataArray:
 def loss_in_time(ds: xr.Dataset) -> Everywhere:
     """the loss has fallen to epsilon by T = log(n B^2/epsilon)/(eta lambda) (share of seeds; those
     that were not there when the steps ran out count as not)"""
-    done = end(ds.train_loss) <= ds.eps * ds.train_loss.isel(step=0) * (1 + 1e-9)
+    done = last(ds.train_loss) <= ds.eps * ds.train_loss.isel(step=0) * (1 + 1e-9)
     return everywhere(share, done & (ds.stopped_at <= promised(ds)))
 
 
@@ -56,13 +56,13 @@ def kernel_stays(ds: xr.Dataset) -> Everywhere:
 def signs_as_frozen(ds: xr.Dataset) -> Everywhere:
     """when the loss is gone the share of signs equal to a_r is that of the frozen kernel
     (difference)"""
-    return everywhere(mean, end(ds.sign) - ds.lazy_sign)
+    return everywhere(mean, last(ds.sign) - ds.lazy_sign)
 
 
 @claim("Theorem 5.2, L(T) <= epsilon", below(0.01), expected="fails", because=(collapse, lazy))
 def loss_vanishes(ds: xr.Dataset) -> Everywhere:
     """the training loss falls to 1% of its start (64 samples)"""
-    return everywhere(paired_ratio, end(ds.train_loss), ds.train_loss.isel(step=0, drop=True))
+    return everywhere(paired_ratio, last(ds.train_loss), ds.train_loss.isel(step=0, drop=True))
 
 
 # ------------------------------------------------------------------- against the width
@@ -97,7 +97,7 @@ def excess_exponent(ds: xr.Dataset) -> Estimate:
 )
 def signs_follow(ds: xr.Dataset) -> Everywhere:
     """when the loss is gone the weights have the signs of a_r (share of neurons)"""
-    return everywhere(mean, end(ds.sign))
+    return everywhere(mean, last(ds.sign))
 
 
 def draw(ds: xr.Dataset):
@@ -105,13 +105,13 @@ def draw(ds: xr.Dataset):
     ratio = (ds.stopped_at / promised(ds)).rename("ratio")
     seeds = np.arange(ds.sizes["seed"]) / ds.sizes["seed"]
     for w in ds.width.values:
-        left.plot(np.sort(ratio.sel(width=w).values), seeds, label=f"$m = {int(w)}$")
+        left.plot(np.sort(ratio.sel(width=w).values), seeds, label=f"$m = {int(w)}$", gid="series")
     left.set_xlabel("steps taken over $T$ of Theorem 5.2")
     left.set_ylabel("share of seeds below")
     left.set_xscale("log")
-    left.legend()
+    plot.theory_curve(left, [1.0, 1.0], [0, 1], "Theorem 5.2")
     plot.curve(
-        right, end(ds.sign).assign_attrs(ds.sign.attrs), "width", log="x", label="at the end"
+        right, last(ds.sign).assign_attrs(ds.sign.attrs), "width", log="x", label="at the end"
     )
     plot.curve(right, ds.lazy_sign, "width", log="x", label="frozen kernel")
     span = [float(ds.width[0]) / 2, float(ds.width[-1]) * 2]

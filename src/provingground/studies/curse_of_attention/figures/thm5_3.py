@@ -5,11 +5,11 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, claim, curve, equals
-from provingground.stats import Everywhere, everywhere, mean
+from provingground.stats import Everywhere, everywhere, last, mean
 from provingground.study import Experiment, Trainings
 
 from .. import theory
-from .shared import TRAINED, end
+from .shared import TRAINED
 
 # ------------------------------------------------------------------------- one neuron alone
 
@@ -88,7 +88,7 @@ def draw_gaussian(ds: xr.Dataset):
 def silent_neurons(ds: xr.Dataset) -> Everywhere:
     """trained neurons with a_r = -1 and w_r < 0 attend to the last step less than to others (mean
     d E S_d)"""
-    return everywhere(mean, end(ds.attention))
+    return everywhere(mean, last(ds.attention))
 
 
 @claim(
@@ -100,7 +100,7 @@ def silent_neurons(ds: xr.Dataset) -> Everywhere:
 def silent_printed(ds: xr.Dataset) -> Everywhere:
     """trained neurons with a_r = -1 attend to the last step no more than to others (share of them
     with d E S_d <= 1)"""
-    return everywhere(mean, end(ds.silent))
+    return everywhere(mean, last(ds.silent))
 
 
 def draw(ds: xr.Dataset):
