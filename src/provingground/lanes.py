@@ -168,7 +168,7 @@ def run_until(loop: Loop, state: Any, at: Int[Array, "step"]) -> tuple[Int[Array
     return over((), no_axes)(consts, state, at)
 
 
-def _opened(loop: Loop, state: Any) -> tuple[list[Array], Callable[[list[Array]], Loop]]:
+def _opened(loop: Loop, state: Any) -> tuple[list[Any], Callable[[list[Any]], Loop]]:
     """What a loop closes over, each array once, and the loop as a function of that."""
     closed = Loop(
         eqx.filter_closure_convert(loop.step, state, jnp.array(0, jnp.int32)),
@@ -180,7 +180,7 @@ def _opened(loop: Loop, state: Any) -> tuple[list[Array], Callable[[list[Array]]
     once = {id(x): x for x in leaves}
     place = [list(once).index(id(x)) for x in leaves]
 
-    def code(consts: list[Array]) -> Loop:
+    def code(consts: list[Any]) -> Loop:
         return eqx.combine(jax.tree.unflatten(tree, [consts[i] for i in place]), rest)
 
     return list(once.values()), code
