@@ -97,11 +97,12 @@ def compiled(targets: list[str], scale: str, gpu: Any) -> Iterator[Compiled]:
             job = replace(planned, machine=machine)
             for block in firsts(job.missing()).values():
                 name, program = name_of(job, block), job.program(block)
-                if name is None or name in seen:
+                mode = job.machine_of(program).mode
+                if name is None or name in seen or (gpu is not None and mode == "serial"):
                     continue
                 seen.add(name)
                 start = time.process_time()
-                with identity.running("", program.precision, job.mode):
+                with identity.running("", program.precision, mode):
                     batch = job.programs._batch(program, block.wide)
                     first = np.zeros(block.wide, int)
                     configs = jax.tree.map(itemgetter(first), job.lanes_of(block).configs)
@@ -110,7 +111,7 @@ def compiled(targets: list[str], scale: str, gpu: Any) -> Iterator[Compiled]:
                     lowered = jax.jit(batch).lower(*jax.tree.map(described, given))
                 traced = time.process_time()
                 with identity.precision_of(program.precision):
-                    made = lowered.compile(compiler_options=COMPILER[job.mode])
+                    made = lowered.compile(compiler_options=COMPILER[mode])
                 done = time.process_time()
                 needed = made.memory_analysis()
                 yield Compiled(

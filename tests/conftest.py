@@ -8,6 +8,7 @@ from pathlib import Path
 
 # Before anything imports jax: subprocesses of tests inherit these too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.pop("COLUMNS", None)  # to which text is folded
 # Results of a check that ran before the tests may be shared with them.
 os.environ["PROVING_STORE"] = os.environ.get("PROVING_TEST_STORE") or tempfile.mkdtemp(
     prefix="proving-tests-"

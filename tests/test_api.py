@@ -11,18 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 import provingground as pg
 from provingground import api, identity, planning, plot
+from provingground.config import probe
 from provingground.errors import InputError, RunError
 from provingground.store import Store
 from provingground.studies.benign_overfitting import STUDY as BENIGN
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Simulator
 from provingground.train import iterate
-from tiny import with_trainings
+from tiny import Config, tiny, with_trainings
 
 SMALL: dict[str, Any] = dict(samples=[70, 80], steps=40, seeds=4)
 TINY: dict[str, Any] = dict(
@@ -69,8 +70,19 @@ def test_load_traces_nothing(results, monkeypatch):
 
 
 def test_load_of_what_was_never_run_says_what_to_do(store):
-    with pytest.raises(RunError, match="`proving run` or `proving check` them first"):
+    with pytest.raises(RunError, match="`proving run toy/risk`"):
         pg.load(with_simulate(half), "risk", store=store)
+
+
+def test_load_says_what_is_missing(results, capsys):
+    other: dict[str, Any] = SMALL | {"samples": [75]}
+    with pytest.raises(RunError, match="of toy/risk are missing; `proving run toy/risk`"):
+        pg.load("toy/risk", store=results[1].path, **other)
+    assert capsys.readouterr().err == ""
+    more: dict[str, Any] = {"samples": [*SMALL["samples"], 75]}
+    ds = pg.load("toy/risk", **SMALL | more, store=results[1].path)
+    assert ds.attrs["missing"] > 0
+    assert "cells of toy/risk are missing; `proving run toy/risk`" in capsys.readouterr().err
 
 
 def test_the_store_is_that_of_the_environment(results, monkeypatch):
@@ -235,11 +247,21 @@ def test_a_replay_ends_where_the_training_stopped(store):
         (dict(samples=80), "say which noise: one of 0.5, 1.0, 2.0"),
         (dict(samples=80, nois=1.0), "did you mean 'noise'"),
         (dict(samples=60, noise=1.0), "samples = 60 is not on the axis"),
+        (dict(samples=80, noise=1.0, seed=99), "seed = 99 is not in the Dataset; it has 0, 1"),
     ],
 )
 def test_a_replay_needs_one_cell_of_the_dataset(results, cell, message):
     with pytest.raises(InputError, match=message):
         pg.replay(results[0], **cell)
+
+
+def test_a_replay_is_of_a_dataset(results):
+    with pytest.raises(InputError, match="'toy/risk' is not a Dataset"):
+        pg.replay("toy/risk", samples=80)  # pyright: ignore[reportArgumentType]
+    last = results[0].isel(seed=[-1])
+    again = pg.replay(last, samples=80, noise=1.0)
+    expected = last.test_loss.sel(samples=80, noise=1.0).item()
+    assert float(again.probes.test_loss) == pytest.approx(expected, rel=1e-5)
 
 
 # -------------------------------------------------------------------- studies of one's own
@@ -348,3 +370,22 @@ def test_own_data_are_part_of_the_identity(store):
         own = dataclasses.replace(study, data={"mine": lambda data=data: data})
         found.append(pg.run(own, "risk", store=store, **SMALL))
     np.testing.assert_allclose(found[1].test_loss, found[0].test_loss + 10, rtol=1e-5)
+
+
+class Sided(eqx.Module):
+    side: Int[Array, "side"] = probe("which side", labels=("left", "right"))
+    seen: Float[Array, "side"] = probe("what is seen there")
+
+
+def test_dims_have_their_words_also_where_not_all_is_stored(store):
+    def simulate(cfg, key):
+        return Sided(jnp.arange(2), jnp.array([cfg.rate, 2 * cfg.rate]))
+
+    simulators = {n: Simulator(Config, simulate, Sided) for n in ("one", "two")}
+    owner = dataclasses.replace(tiny(), simulators=simulators)
+    whole = api.run(owner, "first", store=store, progress=False)
+    assert whole.side.values.tolist() == ["left", "right"]
+    ds = api.load(owner, "first", store=store, seeds=5)
+    assert ds.attrs["missing"] > 0
+    assert ds.side.values.tolist() == ["left", "right"]
+    assert float(ds.seen.sel(side="right", rate=0.2, count=3, seed=0)) == pytest.approx(0.4)

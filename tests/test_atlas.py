@@ -23,8 +23,12 @@ from provingground.atlas.records import (
     OUTCOMES,
     RESULTS,
     START,
+    at_paper_scale,
     badge_table,
+    by_scale,
+    claims_of_today,
     outcome,
+    renewed,
     tally,
     tracked,
     update_table,
@@ -378,7 +382,7 @@ def test_record_is_json_safe() -> None:
     record = verdict_record([verdict()], scale="quick", seconds=2.5, device="cpu")
     again = json.loads(json.dumps(record, allow_nan=False))
     assert again == record
-    assert list(record) == ["version", "scale", "device", "seconds", "verdicts"]
+    assert list(record) == ["version", "scale", "device", "seconds", "skipped", "verdicts"]
     assert record["verdicts"] == [
         dict(study="tiny", experiment="first", claim="c", source="s", says="w", value=1.0, low=None,
              high=None, within=[0.5, None], verdict="holds", expected="holds", surprise=False,
@@ -421,18 +425,26 @@ PAGE = f"# Title\n{START}\nbefore\n{END}\nthe end\n"
 
 def test_table_replaces_what_stands_between_the_markers() -> None:
     record = verdict_record([verdict()], scale="paper", seconds=1, device="cpu")
-    page = update_table(PAGE, [record], {"tiny": "A tiny study", "other": "Another"})
+    page = update_table(PAGE, [record], {"tiny": "A tiny study", "other": "Another"}, {})
     assert page.startswith(f"# Title\n{START}\n\n| study | title |")
     assert "| `tiny` | A tiny study | 1 | 1 holds |  | paper |\n" in page
     assert page.endswith(f"No paper-scale record yet: `other` (Another).\n\n{END}\nthe end\n")
     assert "before" not in page
-    assert update_table(page, [record], {"tiny": "A tiny study", "other": "Another"}) == page
+    assert update_table(page, [record], {"tiny": "A tiny study", "other": "Another"}, {}) == page
+
+
+def test_table_names_claims_that_are_newer_than_the_record() -> None:
+    record = verdict_record([verdict()], scale="paper", seconds=1, device="cpu")
+    today = {"tiny": (("first", "c"), ("first", "d"), ("second", "c")), "other": (("a", "b"),)}
+    page = update_table(PAGE, [record], {"tiny": "A tiny study"}, today)
+    assert "not in it yet:\n\n- `tiny`: `first` (`d`), `second` (`c`)\n" in page
+    assert "newer" not in update_table(PAGE, [record], {"tiny": "T"}, {"tiny": (("first", "c"),)})
 
 
 def test_table_without_paper_scale_records_names_the_studies() -> None:
     quick = verdict_record([verdict()], scale="quick", seconds=1, device="cpu")
     for records in ([], [quick]):
-        page = update_table(PAGE, records, {"tiny": "A tiny study"})
+        page = update_table(PAGE, records, {"tiny": "A tiny study"}, {})
         assert "No paper-scale record yet: `tiny` (A tiny study)." in page
         assert ("| quick |" in page) == bool(records)
 
@@ -440,7 +452,7 @@ def test_table_without_paper_scale_records_names_the_studies() -> None:
 @pytest.mark.parametrize("page", ["", START, END + START, PAGE + PAGE, PAGE + END])
 def test_table_needs_both_markers_once(page: str) -> None:
     with pytest.raises(InputError, match="markers"):
-        update_table(page, [], {})
+        update_table(page, [], {}, {})
 
 
 def test_command_rewrites_a_page_from_the_records_of_a_folder(tmp_path, monkeypatch) -> None:
@@ -457,6 +469,67 @@ def test_command_rewrites_a_page_from_the_records_of_a_folder(tmp_path, monkeypa
     assert page.endswith("the end\n")
 
 
+def recorded(*verdicts: Verdict, device: str = "gpu", scale: str = "paper") -> dict[str, Any]:
+    record = verdict_record(verdicts, scale=scale, seconds=1.5, device=device)
+    about = {"scale": scale, "device": device}
+    return record | {"provenance": {f"{v.study}/{v.experiment}": about for v in verdicts}}
+
+
+def test_experiments_that_were_judged_anew_take_the_place_of_their_old_selves(
+    tmp_path, monkeypatch
+) -> None:
+    old = recorded(verdict(claim="a"), verdict(claim="b"), verdict(experiment="last"))
+    new = recorded(
+        verdict(claim="c", verdict="fails"), verdict(experiment="extra"), device="gpu; cpu"
+    )
+    paths = tmp_path / "tiny.json", tmp_path / "new.json"
+    for path, record in zip(paths, (old, new), strict=True):
+        path.write_text(json.dumps(record))
+    monkeypatch.setattr(sys, "argv", ["records", str(paths[0]), "--with", str(paths[1])])
+    records_module.main()
+    record = json.loads(paths[0].read_text())
+    told = [(v["experiment"], v["claim"], v["verdict"]) for v in record["verdicts"]]
+    assert told == [("first", "c", "fails"), ("last", "c", "holds"), ("extra", "c", "holds")]
+    assert {at: about["device"] for at, about in record["provenance"].items()} == {
+        "tiny/first": "gpu; cpu", "tiny/last": "gpu", "tiny/extra": "gpu; cpu",
+    }  # fmt: skip
+    assert (record["device"], record["seconds"], record["scale"]) == ("gpu; cpu", 3.0, "paper")
+
+
+def test_what_was_run_at_the_quick_scale_alone_stands_beside_the_rest_and_is_told_apart() -> None:
+    paper = recorded(verdict(), verdict(claim="d", verdict="fails", expected="fails"))
+    quick = recorded(verdict(experiment="real", claim="e"), scale="quick")
+    record = renewed(paper, quick)
+    assert record["scale"] == "paper and quick"
+    assert {scale: len(told) for scale, told in by_scale(record).items()} == {
+        "paper": 2,
+        "quick": 1,
+    }
+    assert [v["claim"] for v in at_paper_scale([record])] == ["c", "d"]
+    assert [line for line in badge_table([record]).splitlines() if "tiny" in line] == [
+        "| `tiny` | 2 | 1 holds, 1 fails |  | paper |",
+        "| `tiny` | 1 | 1 holds |  | quick |",
+    ]
+    today = {"tiny": (("first", "c"), ("first", "d"), ("real", "e"))}
+    page = update_table(PAGE, [record], {"tiny": "A tiny study"}, today)
+    assert "not in it yet" not in page
+    assert "No paper-scale record" not in page
+    anew = renewed(renewed(quick, paper), recorded(verdict(experiment="real", claim="e")))
+    assert (anew["scale"], len(anew["verdicts"])) == ("paper", 3)
+
+
+@pytest.mark.parametrize(
+    "newer", [recorded(verdict(), scale="quick"), recorded(verdict(name="other"))]
+)
+def test_a_quick_one_replaces_none_at_paper_scale_and_studies_are_not_mixed(
+    newer: dict[str, Any],
+) -> None:
+    with pytest.raises(InputError):
+        renewed(recorded(verdict()), newer)
+
+
 def test_readme_s_table_is_what_the_records_give() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert update_table(page, *tracked(ROOT / RESULTS)) == page, "run `make docs`"
+    assert update_table(page, *tracked(ROOT / RESULTS), claims_of_today()) == page, (
+        "run `make docs`"
+    )

@@ -1,6 +1,7 @@
 """Claims, their bounds and their rivals."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from provingground.claims import (
     control,
     curve,
     equals,
+    exchange,
     shuffle,
 )
 from provingground.errors import InputError
@@ -109,12 +111,32 @@ def test_all_settings_hold_if_each_does_and_one_fails_only_beyond_all_together(r
     assert decide(everywhere(mean, y.where(y.n != 7, 9.0)), (-5, 5)) == "fails"
 
 
-def test_the_setting_that_decides_is_named_and_is_not_a_nan_one():
+def test_an_error_in_a_measure_names_the_place_where_a_user_can_mend_it(ds):
+    def typo(ds):
+        return mean(ds.yy)
+
+    def refused(ds):
+        return stats.power_law(ds.y, "m").slope
+
+    def note(measure):
+        found = judge(Claim("c", "s", measure, (0, 1), "T"), ds)
+        assert found.verdict == "unmeasured"
+        return found.note
+
+    assert re.search(r"measured: AttributeError: .*yy.* \(.*test_claims.py, line \d+\)", note(typo))
+    line = refused.__code__.co_firstlineno + 1
+    assert re.search(
+        rf"measured: unknown dim 'm'.* \(.*test_claims.py, line {line}\)", note(refused)
+    )
+
+
+def test_the_setting_that_decides_is_named_a_nan_one_only_where_all_others_hold():
     fine, out, lost = Estimate(1, 0.9, 1.1), Estimate(3, 2.9, 3.1), stats.UNDECIDED
     several = Everywhere(("a", "b", "c"), (fine, out, lost), (fine, out, lost))
     assert decide(several, (0, 2)) == "fails"
     assert deciding(several, (0, 2)) == ("b", out)
     assert agreeing(several, 1.0) is None
+    assert deciding(Everywhere(("a", "c"), (fine, lost), (fine, lost)), (0, 2))[0] == "c"
     near = Estimate(1.9, 1.85, 1.95)
     both = Everywhere(("a", "b"), (fine, near), (fine, near))
     assert deciding(both, (0, 2)) == ("b", near)
@@ -122,6 +144,12 @@ def test_the_setting_that_decides_is_named_and_is_not_a_nan_one():
         False,
         True,
     )
+
+
+def test_zero_is_agreed_with_up_to_rounding():
+    rounded = Estimate(-1e-14, -2e-14, -1e-15)
+    assert agreeing(rounded, 0.0)
+    assert not agreeing(Estimate(-2e-6, -3e-6, -1e-6), 0.0)
 
 
 def test_a_verdict_names_the_setting(ds):
@@ -160,6 +188,21 @@ def test_a_control_has_the_same_values_in_another_order(ds):
     np.testing.assert_array_equal(by.y.isel(n=[1, 2, 0, 3]), ds.y)
     falling = control("y", lambda ds: -ds.n)(ds)  # opposed to y: nothing moves
     np.testing.assert_array_equal(falling.y, ds.y)
+
+
+def test_an_exchange_moves_the_results_of_two_labels_and_no_others(ds):
+    first, second, *others = ds.n.values.tolist()
+    moved = exchange("n", (first, second))(ds)
+    for name, v in ds.data_vars.items():
+        if "n" in v.dims:
+            np.testing.assert_array_equal(moved[name].sel(n=first), v.sel(n=second))
+            np.testing.assert_array_equal(moved[name].sel(n=second), v.sel(n=first))
+            np.testing.assert_array_equal(moved[name].sel(n=others), v.sel(n=others))
+        else:
+            xr.testing.assert_identical(moved[name], v)
+    xr.testing.assert_identical(exchange("n", (first, second))(moved), ds)
+    with pytest.raises(ValueError, match="not in list"):
+        exchange("n", (first, "no label"))(ds)
 
 
 def test_a_shuffle_leaves_nothing_where_it_was(ds):

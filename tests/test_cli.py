@@ -13,6 +13,7 @@ import provingground as pg
 from provingground import __version__, cli, grid, registry
 from provingground.errors import RunError
 from provingground.store import Store
+from provingground.studies.curse_of_attention.hourly import etth
 
 SMALL = ["--set", "samples=70,80", "--set", "steps=40", "--seeds", "4"]
 
@@ -193,7 +194,7 @@ def test_check_prints_one_json_object(proving, checked):
     code, out, _ = proving("check", "toy", "--json", "--store", checked)
     assert code == 0
     record = json.loads(out)
-    assert list(record) == ["version", "scale", "device", "seconds", "verdicts"]
+    assert list(record) == ["version", "scale", "device", "seconds", "skipped", "verdicts"]
     assert (record["version"], record["scale"]) == (__version__, "quick")
     assert [v["claim"] for v in record["verdicts"]] == ["risk_law", "noise_exponent"]
     first = record["verdicts"][0]
@@ -250,7 +251,8 @@ def test_check_prints_a_table_and_saves_the_verdicts(proving, checked, tmp_path)
     assert re.search(r"risk_law .*✓ holds .*\[.*\] .*0.75 to 1.25 ", out)
     assert "2 claims" in err
     record = json.loads(saved.read_text())
-    assert list(record) == ["version", "scale", "device", "seconds", "verdicts", "provenance"]
+    names = ["version", "scale", "device", "seconds", "skipped", "verdicts", "provenance"]
+    assert list(record) == names
     assert record["provenance"]["toy/risk"]["cells"] == 1920
     assert list(record["provenance"]["toy/risk"]["source"]) == ["code", "settings"]
 
@@ -296,6 +298,63 @@ def test_an_undecided_headline_is_exit_code_one(proving, checked):
     assert [v["verdict"] for v in json.loads(out)["verdicts"]] == ["unknown"] * 2
 
 
+def test_a_headline_that_cannot_be_measured_is_exit_code_one(proving, checked):
+    code, out, err = proving("check", "toy", "--set", "noise=1", "--store", checked)
+    assert code == 1
+    assert err.endswith("not passed: 1 claim (1 unmeasured)\n")
+    told = "could not be measured: a law needs two points of 'noise' in (1.0, 1.0); it has [1.0]"
+    assert " ".join(out.split()).endswith(told)
+
+
+def test_conditions_are_those_of_all_settings(proving, checked):
+    small = [*SMALL, "--set", "dim=10,70", "--store", checked]
+    _, out, _ = proving("check", "toy", *small)
+    assert "toy/risk: 1 to 2 of 2 conditions, worst margin 0.97\n" in out
+
+
+def test_headings_and_remarks_are_folded(proving, checked, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    out, err = proving("check", "toy", *SMALL, "--set", "dim=10,70", "--store", checked)[1:]
+    assert "toy/risk: 1 to 2 of 2 conditions, worst\n    margin 0.97\n" in out
+    assert max(map(len, err.splitlines())) <= 40
+
+
+def test_what_is_named_twice_is_judged_once(proving, checked):
+    code, out, err = proving("check", "toy/risk", "toy", "--store", checked)
+    assert (code, out.count("risk_law")) == (0, 1)
+    assert err.startswith("1 experiment, ")
+
+
+def test_a_check_without_data_has_no_empty_table(proving, checked, monkeypatch, tmp_path):
+    monkeypatch.setenv("PROVING_DATA", str(tmp_path / "none"))
+    etth.cache_clear()  # another test may have read it
+    code, out, err = proving("check", "curse_of_attention/fig1a", "--store", checked)
+    assert (code, out) == (3, "")
+    assert err.startswith("not judged, since their data are not here: 1 experiment\n")
+    assert "'etth1' and 'etth2' are not here; `proving data get etth1 etth2` fetches" in err
+    assert f"There is no folder {tmp_path / 'none'}, which $PROVING_DATA names" in err
+    out = proving("show", "curse_of_attention/fig1a", "--store", checked).out
+    assert "data sets: etth1, etth2\n" in out
+
+
+def test_data_sets_are_tried_one_after_the_other(proving, monkeypatch, tmp_path):
+    monkeypatch.setenv("PROVING_DATA", str(tmp_path))
+    code, _, err = proving("data", "get", "textures", "ogbn_arxiv", "textures")
+    assert code == 3
+    assert "the data set 'textures' is not here" in err
+    assert "the data set 'ogbn_arxiv' is not here" in err
+    assert err.endswith("proving: 2 of 2 are not here: textures, ogbn_arxiv\n")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PROVING_DATA", str(tmp_path / "file"))
+    code, _, err = proving("data")
+    assert (code, "file, which is a file: name a folder" in err) == (2, True)
+
+
+def test_all_of_an_error_is_shown_where_it_is_asked_for(proving, monkeypatch):
+    monkeypatch.setenv("PROVING_TRACEBACK", "1")
+    assert "Traceback" in proving("run", "toi").err
+
+
 # ------------------------------------------------------------------------------- drawing
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -314,7 +373,7 @@ def test_a_figure_of_what_is_not_stored_is_exit_code_three(proving, checked, tmp
     where = checked if options else tmp_path / "empty"
     code, _, err = proving("figure", "toy/risk", *options, "--store", where, "--out", out)
     assert code == 3
-    assert "proving run" in err
+    assert "`proving run toy/risk`" in err
     assert "Traceback" not in err
     assert not out.exists()
 
@@ -406,7 +465,24 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("run benign_overfiting/fig1a", "did you mean 'benign_overfitting'"),
         ("run toy/risc", "did you mean 'risk'"),
         ("run benign_overfitting", "say which experiment of benign_overfitting: one of fig1b"),
-        ("show toi", "unknown study 'toi'"),
+        ("show toi", "unknown study 'toi'; did you mean 'toy'"),
+        ("show toyy", "did you mean 'toy'? Known: benign"),
+        ("show fig1b", "did you mean 'benign_overfitting/fig1b'?"),
+        ("check toy fig1b", "did you mean 'benign_overfitting/fig1b'?"),
+        ("show benign", "did you mean 'benign_overfitting'?"),
+        ("show toy --scale large", "unknown scale 'large'. Known"),
+        ("show graph_transformer/encodings", "exists at scale 'paper' only; add --scale paper"),
+        ("run toy/risk --set scale=3", "unknown parameter 'scale'. Known"),
+        ("data get nope", "unknown data set 'nope'. Known"),
+        ("run toy/risk --set steps=1.5e0", "whole numbers from 11"),
+        ("run toy/risk --set steps=1e400", "whole numbers from 11"),
+        ("run toy/risk --seeds 5:2", "seeds = 5:2 is not allowed: they go from the first up to"),
+        ("check toy --seeds 5:7", "2 seeds do not make a verdict, which needs at least 3"),
+        ("run toy/risk --design 0", "0 settings cannot be drawn"),
+        ("check toy --off-slice 0", "0 settings cannot be drawn"),
+        ("check toy --draw 3", "draw = 3 says nothing without"),
+        ("check toy --workers 0", "workers = 0 is not allowed"),
+        ("bench --only W9", "unknown workload 'W9'"),
         ("check toy/risc", "did you mean 'risk'"),
         ("check toy --scale papper", "did you mean 'paper'"),
         ("run toy/risk --set sampels=3", "did you mean 'samples'"),
@@ -451,7 +527,7 @@ def test_new_says_what_to_try(proving, tmp_path):
         ("diff . .", "there are no records (*.json) in ."),
         ("new Bad-Name", "a letter first"),
         ("new toy", "there is a study 'toy' already"),
-        ("--study-path nowhere list", "no study in nowhere"),
+        ("--study-path nowhere list", "no study in nowhere: there is no folder /"),
         ("run", "Missing argument"),
         ("rum toy/risk", "No such command"),
     ],

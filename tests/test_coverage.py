@@ -55,8 +55,7 @@ def test_outcomes_are_those_of_the_record(tmp_path, monkeypatch):
             {**verdict, "claim": "c", "verdict": "holds"},
         ],
     }
-    page = coverage.page([record], {"one": "First", "two": "Second"})
+    page = coverage.page([record], {"one": "First"})
     assert "| Theorem 1 | `a`, `b`, `a` | 1 holds, 1 unknown |" in page
     assert "| Lemma 2, $\\|x\\|$ | not built: why |  |" in page
     assert "| [`one`](#one) | 2 | 1 | 1 | paper |" in page
-    assert "| `two` |  |  |  | no page yet |" in page

@@ -6,7 +6,6 @@ Code that is not to be run as it stands says so: its fence is ```sh excerpt.
 import ast
 import doctest
 import importlib
-import json
 import os
 import re
 import subprocess
@@ -122,10 +121,20 @@ def test_the_quickstart_works_as_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
+def test_what_the_quickstart_prints_is_what_is_printed() -> None:
+    text = (ROOT / "docs" / "quickstart.md").read_text()
+    told = text[text.index("  claim           verdict") :].partition("\n```")[0]
+    command = [sys.executable, "-m", "provingground.cli", "check", "toy"]
+    env = {**os.environ, "COLUMNS": "80"}
+    assert_alike(subprocess.check_output(command, env=env, text=True), told)
+
+
+@pytest.mark.slow
 def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
     def proving(*words: str) -> str:
         command = [sys.executable, "-m", "provingground.cli", *words]
-        env = {**os.environ, "PROVING_STUDIES": "linear_attention/linear_attention"}
+        studies = {"PROVING_STUDIES": "linear_attention/linear_attention"}
+        env = {**os.environ, **studies, "COLUMNS": "80"}
         if words[0] == "new":
             del env["PROVING_STUDIES"]
         done = subprocess.run(
@@ -152,8 +161,9 @@ def test_the_walk_through_works_as_written(tmp_path: Path) -> None:
         assert path.exists() or path.name == "prompt_length.py"
         path.write_text(text)
     assert "prompt_length" in proving("list")
-    record = json.loads(proving("check", "linear_attention", "--seeds", "3", "--json"))
-    assert [v["verdict"] for v in record["verdicts"]] == ["holds", "fails"]
+    text = (ROOT / "docs" / "own_study.md").read_text()
+    told = text[text.index("  claim           verdict ") :].partition("\n```")[0]
+    assert_alike(proving("check", "linear_attention"), told)
     proving("figure", "linear_attention/prompt_length", "--seeds", "3", "--out", "prompt.png")
     assert (tmp_path / "prompt.png").exists()
 

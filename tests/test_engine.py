@@ -14,11 +14,21 @@ import pytest
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from provingground import __version__, api, engine, identity, planning, programs, widths
+from provingground import (
+    __version__,
+    api,
+    dispatch,
+    engine,
+    identity,
+    planning,
+    programs,
+    results,
+    widths,
+)
 from provingground.config import probe
 from provingground.engine import Job
 from provingground.keys import normal
-from provingground.machine import Machine, commit
+from provingground.machine import Machine, commit, cores, processor
 from provingground.store import Store
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Experiment, Simulator, Trainings, cases
@@ -298,7 +308,7 @@ def test_a_forecast_says_what_only_tracing_would_tell(store):
     known, other = forecast(30).forecast(), forecast(200).forecast()  # a program of its own
     assert (known.stored, known.unseen) == (2, 0)
     assert (other.stored, other.unseen) == (0, 2)
-    told = "4 cells, 2 stored, 2 not known before their code is traced; at most 2 cells to run with"
+    told = "4 cells, 2 stored, and maybe some of 2 others; at most 2 cells to run with"
     assert cost(engine.together([known, other])).startswith(told)
 
 
@@ -466,7 +476,7 @@ def test_several_devices_give_what_one_gives(tmp_path):
             )
 
 
-# ---------------------------------------------------------------------- widths on a GPU
+# ------------------------------------------------------------------------ beside a GPU
 
 
 def gpu(memory):
@@ -479,6 +489,22 @@ def wide_lanes(store, memory, cells=20_000, how=trained):
     job = planning.job(tiny(how=how), "first", seeds=10, store=store, settings=settings)
     job.machine = gpu(memory)
     return widths.chosen_lanes(job, job.groups[0].program), {b.cells for b in job.blocks}
+
+
+def test_a_simulator_for_the_processor_runs_there_beside_a_gpu(store):
+    plain = tiny(how=trained)
+    name, how = plain.simulator()
+    here = dataclasses.replace(plain, simulators={name: dataclasses.replace(how, cpu=True)})
+    jobs = [planning.job(s, "first", seeds=3, store=store) for s in (plain, here)]
+    for job in jobs:
+        job.machine = gpu(2**36)
+    (there, own) = (job.machine_of(job.groups[0].program) for job in jobs)
+    assert (there.backend, there.mode, jobs[0].workers) == ("gpu", "wide", 2)
+    assert (own, own.mode, jobs[1].workers) == (processor(), "serial", cores())
+    dispatch.run(jobs[1])
+    ds = results.dataset(jobs[1])
+    assert (ds.attrs["backend"], ds.attrs["device"]) == ("cpu", own.device)
+    assert int(ds.attrs["missing"]) == 0
 
 
 def test_large_sweeps_of_small_trainings_are_wide(store):

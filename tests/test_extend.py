@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,7 @@ from provingground.config import mask, size
 from provingground.errors import InputError, RunError
 from provingground.keys import normal, stream
 from provingground.lanes import lanes_run
+from provingground.machine import Machine
 from provingground.programs import Programs
 from provingground.registry import study
 from provingground.store import Store
@@ -121,15 +123,17 @@ def stopping(cfg, key):
     return Probes(trace.probes, jnp.sum(trace.last**2), trace.step)
 
 
-@pytest.mark.parametrize("mode", ["serial", "wide"])
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
 @pytest.mark.parametrize("narrowest", [2, 128])
-def test_lanes_that_stop_early_keep_their_weights(store, monkeypatch, mode, narrowest):
+def test_lanes_that_stop_early_keep_their_weights(store, monkeypatch, backend, narrowest):
     monkeypatch.setattr(lanes, "NARROWEST", narrowest)
     grid = {"rate": [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95], "count": [3, 4]}
     job = planning.job(
         tiny(how=stopping, grid=grid), "first", store=store, seeds=2, probes={"end": lambda w: w}
     )
-    programs = Programs(job.study, None, "", job.identities, mode)
+    programs = Programs(
+        job.study, None, "", job.identities, lambda _: Machine(backend, "any", 1, 1)
+    )
     (block,) = api.Job(job.sweep, job.store, lanes=64).blocks
     found, _ = programs.call(job.program(block), job.lanes_of(block))
     np.testing.assert_allclose(np.sum(found["end"] ** 2, axis=(2, 3)), found["last"], rtol=1e-6)
@@ -334,6 +338,8 @@ PARTS = {
         "counts": {"activation", "optimiser"},
         "nodes": {"activation", "optimiser"},
         "graphs": {"activation", "optimiser"},
+        "four": {"activation", "optimiser"},
+        "gat": {"activation", "optimiser"},
     },
     "in_context_learning": {
         "reduced": {"activation", "optimiser"},
@@ -420,6 +426,18 @@ def test_what_cannot_be_is_refused_before_any_work(store, options, says):
     assert not store.path.exists()
 
 
+def test_a_training_that_fails_says_where(store):
+    with pytest.raises(RunError) as failed:
+        run(store, parts={"optimiser": lambda lr: None})
+    assert re.search(
+        r" \(.*\.py, line \d+\); with optimiser = <lambda> \(.*test_extend.py, line "
+        r"\d+\) in place of its own. PROVING_TRACEBACK=1 shows all$",
+        str(failed.value),
+    )
+    with pytest.raises(RunError, match=r"NameError: .*'opt' is not .* \(.*test_extend.py, line "):
+        run(store, parts={"optimiser": lambda lr: opt.sgd(lr)})  # pyright: ignore
+
+
 def test_dims_that_the_dataset_has_otherwise_are_refused(store):
     def bad(weights) -> Float[Array, "samples"]:
         return weights
@@ -434,7 +452,7 @@ def test_dims_that_the_dataset_has_otherwise_are_refused(store):
 
 @pytest.mark.parametrize(
     ("target", "simulator"),
-    [("chain_of_thought/laws_rho", "plurality"), ("group_imbalance/tab4_1", "local")],
+    [("chain_of_thought/laws_rho", "plurality"), ("group_imbalance/cor4_4_1", "local")],
 )
 def test_a_simulator_without_weights_says_so(store, target, simulator):
     with pytest.raises(InputError, match=f"'{simulator}' of .*trains no weights"):

@@ -196,8 +196,7 @@ def test_names_of_experiments_may_follow_their_study():
         "toy/risk",
     ]
     assert names("toy/risk", "risk", benign, headline=True) == [
-        "toy/risk",
-        "toy/risk",
+        "toy/risk",  # which was named twice
         "benign_overfitting/fig1b",
     ]
     assert names(made(), "main") == names(made()) == ["own/main"]

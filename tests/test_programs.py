@@ -188,3 +188,30 @@ def test_a_host_simulator_can_be_replayed(store):
     again = replay(ds, seed=1, rate=2.0, study=host_study())
     assert float(again.probes.total) == float(ds.total.sel(rate=2.0, seed=1))
     assert again.weights is None
+
+
+@pytest.mark.parametrize(("most", "kept"), [("1000000000", 3), ("1", 1)])
+def test_old_programs_are_let_go_where_maps_of_memory_run_out(monkeypatch, tmp_path, most, kept):
+    """Processors map hundreds of parts of each program, and a process has a number of maps."""
+    monkeypatch.setattr(programs, "_COMPILED", {})
+    monkeypatch.setattr(programs, "MOST_MAPS", tmp_path / "most")
+    (tmp_path / "most").write_text(most)
+    found = [
+        api.run(
+            TOY,
+            "risk",
+            dim=dim,
+            samples=[dim + 2],
+            seeds=3,
+            store=tmp_path / "store",
+            progress=False,
+        )
+        for dim in (3, 4, 5)
+    ]
+    assert len([k for k in programs._COMPILED.values() if k.compiled is not None]) == kept
+    assert all(bool(np.isfinite(ds.test_loss).all()) for ds in found)
+
+
+def test_where_nothing_tells_of_maps_programs_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(programs, "MAPS", tmp_path / "none")
+    assert not programs.crowded()

@@ -224,7 +224,7 @@ def test_a_sweep_that_was_broken_off_goes_on(store, tmp_path, monkeypatch, stage
 
 
 def test_what_is_missing_is_counted_apart_from_what_is_skipped(store):
-    ds = api.load(make(), "traced", store=_traced_nothing(store))
+    ds = api.stored(planning.job(make(), "traced", store=_traced_nothing(store), trace=False))
     assert ds.attrs["missing"] == 2 * 2 * 4  # the ends of one row in four
     assert ds.attrs["missing"] + ds.attrs["skipped"] == ds.attrs["cells"]
 
@@ -248,7 +248,7 @@ def test_a_claim_on_a_refined_experiment_is_judged(store):
 
 
 def test_a_claim_on_half_of_a_refined_experiment_is_not(store):
-    ds = api.load(make(), "traced", store=_traced_nothing(store))
+    ds = api.stored(planning.job(make(), "traced", store=_traced_nothing(store), trace=False))
     (verdict,) = api.verdicts(make(), make().experiments[0], ds)
     assert verdict.verdict == "unknown"
     assert "16 of 768 cells are missing" in verdict.note

@@ -145,7 +145,13 @@ def test_a_folder_without_a_study_is_named(folder, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"own_three: its __init__.py defines no STUDY"):
         pg.studies()
     monkeypatch.setenv("PROVING_STUDIES", str(tmp_path))
-    with pytest.raises(InputError, match=r"there is no __init__.py in it"):
+    with pytest.raises(InputError, match=r"there is no __init__.py in it; did you mean .*own_thr"):
+        pg.studies()
+    monkeypatch.setenv("PROVING_STUDIES", "away")
+    where = (
+        rf"no study in away, which \$PROVING_STUDIES names: there is no folder {Path.cwd()}/away"
+    )
+    with pytest.raises(InputError, match=f"{where}; the path is taken from the current folder"):
         pg.studies()
     for nowhere in ("~no_such_user/x", "x" * 300, "a\0b"):
         monkeypatch.setattr(registry.os, "environ", {"PROVING_STUDIES": nowhere})

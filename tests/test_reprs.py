@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,12 +14,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import provingground as pg
-from provingground import plot, registry, reprs, stats
+from provingground import planning, plot, registry, reprs, stats
 from provingground.claims import Claim
 from provingground.stats import Estimate
 from provingground.studies import SKELETON, STUDIES
 from provingground.study import Condition, Conditions, Prediction, axis, cases
-from provingground.verdict import Verdict, Verdicts
+from provingground.verdict import Met, Verdict, Verdicts
 from provingground.words import count
 from tiny import tiny, with_trainings
 
@@ -59,7 +60,7 @@ def page(thing) -> Outline:
     found = Outline(html)
     assert found.attributes <= {"style", "colspan"}
     assert set(found.tags) <= TAGS
-    assert "background" not in html
+    assert not re.search(r"background(-color)?\s*:", html)
     return found
 
 
@@ -110,6 +111,47 @@ def test_a_verdict_says_what_was_expected_and_what_would_decide_it():
     assert f"it falls. About {wide.seeds_needed} seeds would decide it" in page(wide).words
     lost = verdict(decided="unknown", estimate=Estimate(math.nan, math.nan, math.nan))
     assert "it falls" in page(lost).words
+
+
+def test_what_was_not_measured_says_why():
+    why = "could not be measured: no such axis"
+    lost = verdict("rises", "unmeasured", note=why)
+    assert repr(lost).endswith(f": unmeasured. {why}")
+    told = repr(Verdicts([verdict(), lost]))
+    assert told.endswith(f"  0.75 to 1.25  unmeasured\n      {why}")
+    assert f"it falls. {why}" in page(Verdicts([lost])).words
+
+
+def test_conditions_of_an_experiment_are_those_of_all_its_verdicts():
+    one, other = Met(2, 2, 1.25), Met(1, 2, 0.58, ("bound",))
+    found = Verdicts([verdict(conditions=one), verdict(conditions=other), verdict()])
+    told = "own/first (1 to 2 of 2 conditions, worst margin 0.58; vacuous: bound)"
+    assert f"\n{told}:\n" in repr(found)
+    assert told in page(found).words
+    assert str(one) == "2 of 2 conditions"
+
+
+def test_the_theory_s_value_may_lie_in_the_joint_intervals_alone():
+    alone = Estimate(0.9, 0.82, 0.97)
+    fine = verdict(estimate=alone, theory=1.0, agrees=True, decided_at="n = 30")
+    assert fine.details == (
+        "Decided at n = 30. The joint intervals of all settings hold the theory's own value, 1"
+    )
+    assert verdict(theory=1.0, agrees=True).details == ""
+    assert verdict(estimate=alone, theory=1.0, agrees=False).details == (
+        "The interval excludes the theory's own value, 1"
+    )
+    assert verdict(theory=1.0, agrees=False, decided_at="n = 30").details.endswith(
+        "The joint interval of another setting excludes the theory's own value, 1"
+    )
+
+
+def test_text_is_as_wide_as_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    for thing in (pg.studies(), registry.study("toy"), pg.show("benign_overfitting/fig1b")):
+        lines = repr(thing).splitlines()
+        assert max(map(len, lines)) <= 60
+        assert len(lines) > 5
 
 
 def test_an_estimate_is_short():
@@ -362,3 +404,11 @@ def test_the_package_offers_its_interface_and_nothing_else():
     public = {name for name in vars(pg) if not name.startswith("_")}
     modules = {n.split(".")[1] for n in sys.modules if n.startswith("provingground.")}
     assert public <= set(pg.__all__) | modules
+
+
+def test_the_dims_of_probes_are_told_with_the_probes_that_have_them():
+    sweep = planning.job("in_context_learning", "fig6_3a").sweep
+    told = dict(reprs.probe_dims(sweep))
+    assert told["coef_sum (measured)"] == "dim of sum_loss, sum_error"
+    assert told["step (measured)"].startswith("dim of attention, attn_leak, ")
+    assert re.search(r" and \d+ more$", told["step (measured)"])

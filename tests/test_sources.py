@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from provingground import cli, grid, sources
+from provingground.config import config
 from provingground.sources import code_hash, renew, same_programs, source_of, staleness
 from provingground.studies.toy import STUDY as TOY
 from provingground.study import Refine, Scale, cases
@@ -255,6 +256,22 @@ def test_what_labels_stand_for_counts():
         for lr in (0.1, 0.2)
     )
     assert first != second
+
+
+def test_the_order_in_which_parameters_are_declared_does_not_count():
+    simulator = TOY.simulators["descent"]
+    fields = list(reversed(dataclasses.fields(simulator.config)))
+    declared = {
+        f.name: dataclasses.field(default=f.default, metadata=dict(f.metadata)) for f in fields
+    }
+    told = {"__annotations__": {f.name: f.type for f in fields}}
+    turned = config(type("Config", (), told | declared))
+    study = dataclasses.replace(
+        TOY, simulators={"descent": dataclasses.replace(simulator, config=turned)}
+    )
+    assert list(turned.__annotations__) == [f.name for f in fields]
+    found = source_of(grid.plan(study, TOY.experiments[0], "paper"))["settings"]
+    assert found == settings_of()
 
 
 def test_words_of_an_experiment_and_last_digits_do_not_count():

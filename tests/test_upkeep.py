@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import provingground as pg
+from provingground import api, planning
 from provingground.config import config, par
 from provingground.errors import InputError
 from provingground.fork import scaffold
@@ -43,7 +44,8 @@ def run(study, store, seeds: int | list[int] = 4):
 
 
 def missing(study, store, seeds: int | list[int] = 4):
-    return pg.load(study, "risk", store=Store(store.path), seeds=seeds, **SMALL).attrs["missing"]
+    asked: Any = dict(store=Store(store.path), seeds=seeds, trace=False, settings=SMALL)
+    return api.stored(planning.job(study, "risk", **asked)).attrs["missing"]
 
 
 # ------------------------------------------------------------------------------- verify

@@ -21,6 +21,7 @@ from provingground.planning import (
     owner_of,
     resolve,
     together,
+    with_data,
     with_domain,
 )
 from provingground.predicting import at_settings
@@ -31,7 +32,7 @@ from provingground.results import dataset
 from provingground.store import Store
 from provingground.study import Conditions, Experiment, Prediction, Scale, Study
 from provingground.terminal import say
-from provingground.verdict import Verdicts
+from provingground.verdict import Skipped, Verdicts
 
 ROUNDS = 3  # of filling what was damaged while a run went on
 
@@ -43,12 +44,13 @@ ROUNDS = 3  # of filling what was damaged while a run went on
 class Overview(NamedTuple):
     """An experiment at a scale: what there is to run, and what is known of it.
 
-    There are verdicts where all of it is stored.
+    There are verdicts where all of it is stored; `skipped` says that its data are not here.
     """
 
     sweep: grid.Sweep
     cost: Forecast
     verdicts: Verdicts | None
+    skipped: Skipped | None = None
 
 
 @told_shortly
@@ -74,7 +76,8 @@ def show(
         cost = planned.forecast(measure)
     planned.store.tell()
     if cost.left:
-        return Overview(planned.sweep, cost, None)
+        skipped = with_data([planned])[1]
+        return Overview(planned.sweep, cost, None, *skipped)
     return Overview(planned.sweep, cost, verdicts(owner, planned.sweep.experiment, stored(planned)))
 
 
@@ -250,20 +253,27 @@ def load(
     **parameters: Any,
 ) -> xr.Dataset:
     """Like `run`, from stored results alone: nothing is trained, and nothing traced, but for the
-    shapes of probes whose type does not say them."""
-    return stored(
-        job(
-            target,
-            experiment,
-            scale=scale,
-            seeds=seeds,
-            store=store,
-            trace=False,
-            probes=probes,
-            parts=parts,
-            settings=together(settings, parameters),
-        )
+    shapes of probes whose type does not say them.
+
+    Cells that are not stored are NaN, which is said on stderr; if none is, that is an error."""
+    planned = job(
+        target,
+        experiment,
+        scale=scale,
+        seeds=seeds,
+        store=store,
+        trace=False,
+        probes=probes,
+        parts=parts,
+        settings=together(settings, parameters),
     )
+    ds = stored(planned)
+    if missing := ds.attrs["missing"]:
+        told = lacking(planned.sweep.experiment, ds)
+        if missing + ds.attrs["skipped"] >= ds.attrs["cells"]:
+            raise RunError(told)
+        say(told)
+    return ds
 
 
 def stored(planned: Job) -> xr.Dataset:
@@ -298,7 +308,8 @@ def check(
     experiments. `headline` restricts each study to its first experiment. `parts` are those of
     `run`. With `off_slice` the claims are judged at so many settings drawn from their domain
     (`draw` is the seed of the drawing), on seeds that no slice has; of several experiments those
-    that declare a domain.
+    that declare a domain. Experiments whose data set is not here are not judged: the verdicts name
+    them as `skipped`.
 
     Example:
         `pg.check("toy")`, `pg.check(study, "fig1a", "fig1b")`
@@ -323,12 +334,14 @@ def check(
         )
         for owner, experiment in some
     ]
-    found = finish_all(planned, executor=executor, progress=progress)
-    return Verdicts(
+    here, skipped = with_data(planned)
+    found = finish_all(here, executor=executor, progress=progress)
+    judged = (
         verdict
-        for each, ds in zip(planned, found, strict=True)
+        for each, ds in zip(here, found, strict=True)
         for verdict in verdicts(each.study, each.sweep.experiment, ds)
     )
+    return Verdicts(judged, skipped)
 
 
 @told_shortly
@@ -366,11 +379,8 @@ def figure(
 def drawn(which: Experiment, ds: xr.Dataset) -> Any:
     """The figure of an experiment, drawn from its Dataset, if that has all that it needs."""
     name = f"{ds.attrs['study']}/{which.name}"
-    if missing := ds.attrs.get("missing"):
-        raise RunError(
-            f"{missing} of {ds.attrs['cells']} cells of {name} are missing; `proving run {name}` "
-            "(or `pg.run`) with the same options first"
-        )
+    if ds.attrs.get("missing"):
+        raise RunError(lacking(which, ds))
     try:
         return which.figure(ds)
     except (AttributeError, IndexError, InputError, KeyError, ValueError) as error:
@@ -383,8 +393,19 @@ def drawn(which: Experiment, ds: xr.Dataset) -> Any:
         ) from error
 
 
+def lacking(which: Experiment, ds: xr.Dataset) -> str:
+    """What is to be said of a Dataset of which not all is stored."""
+    name = f"{ds.attrs['study']}/{which.name}"
+    return (
+        f"{ds.attrs['missing']} of {ds.attrs['cells']} cells of {name} are missing; `proving run "
+        f"{name}` (or `pg.run`) with the same options first"
+    )
+
+
 def origin(ds: xr.Dataset, owner: Study | None) -> tuple[Study, Experiment]:
     """The experiment that a Dataset comes from."""
+    if not isinstance(ds, xr.Dataset):
+        raise InputError(f"{shortened(ds)} is not a Dataset, as `run` and `load` return it")
     if not {"study", "experiment"} <= set(ds.attrs):
         raise InputError(
             "the Dataset does not say which study and experiment it is of: its attributes were "

@@ -226,11 +226,26 @@ def shuffle(axis: str, draw: int = 0) -> Altered:
         cycle = np.random.default_rng(draw).permutation(n)
         order = np.empty(n, int)
         order[cycle] = np.roll(cycle, 1)
-        moved = {
-            name: v.isel({axis: order}).assign_coords({axis: ds[axis]})
-            for name, v in ds.data_vars.items()
-            if axis in v.dims
-        }
-        return ds.assign({n: v.variable for n, v in moved.items()})
+        return _moved(ds, axis, order)
 
     return altered
+
+
+def exchange(axis: str, *pairs: tuple[Any, Any]) -> Altered:
+    """The Dataset with the results at the labels of each pair in each other's place."""
+
+    def altered(ds: xr.Dataset) -> xr.Dataset:
+        labels = ds[axis].values.tolist()
+        order = np.arange(len(labels))
+        for pair in pairs:
+            places = [labels.index(label) for label in pair]
+            order[places] = order[places[::-1]]
+        return _moved(ds, axis, order)
+
+    return altered
+
+
+def _moved(ds: xr.Dataset, axis: str, order: np.ndarray) -> xr.Dataset:
+    """The Dataset with other results at the labels of an axis: at each place those of `order`."""
+    along = {n: v.variable for n, v in ds.data_vars.items() if axis in v.dims}
+    return ds.assign({n: v.isel({axis: order}) for n, v in along.items()})

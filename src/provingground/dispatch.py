@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from provingground import cluster
+from provingground import cluster, extend
 from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing
-from provingground.errors import InputError, RunError, Terminated, heed
+from provingground.errors import InputError, RunError, Terminated, heed, place_of
 from provingground.locks import receipt
 from provingground.progress import TRAINING, Tell
 from provingground.widths import tune
@@ -96,7 +96,7 @@ class _Work:
         if not self.remote and job.lanes is None and tune(job, todo):
             todo = job.missing()
         self.ready: Ready = {} if self.remote else ahead.order(job, todo)
-        self.pool = executor or ThreadPoolExecutor(job.where.workers)
+        self.pool = executor or ThreadPoolExecutor(job.workers)
         self.queue = deque(todo)
         job.store.set_aside()
         self.total = sum(b.cells for b in self.queue)
@@ -145,7 +145,7 @@ class _Work:
 
     def _capacity(self) -> int:
         """How many batches are in work, beside one that waits."""
-        return cluster.capacity(self.pool) if self.remote else self.job.where.workers
+        return cluster.capacity(self.pool) if self.remote else self.job.workers
 
     def _next(self) -> list[Block]:
         """Blocks of one program that together take about a second, fewer towards the end.
@@ -276,7 +276,8 @@ class _Work:
             rest = ", all others are stored" if failed < self.total else ""
             raise RunError(
                 f"{failed} of {self.total} cells failed{rest}. The first: {program.simulator} with "
-                f"{dict(program.shape)}: {type(error).__name__}: {error}"
+                f"{dict(program.shape)}: {type(error).__name__}: {error}{place_of(error)}"
+                f"{extend.told(self.job.study)}. PROVING_TRACEBACK=1 shows all"
             ) from error
 
     # ---------------------------------------------------------------------- stopping

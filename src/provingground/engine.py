@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from provingground.chunk import Ids, packed
 from provingground.config import traced
-from provingground.errors import RunError, StoreError
+from provingground.errors import DataMissing, RunError, StoreError
 from provingground.grid import Group, Point, Program, Sweep
 from provingground.identity import (
     Identity,
@@ -28,11 +28,10 @@ from provingground.identity import (
     digest_of_data,
     identify,
 )
-from provingground.machine import Machine, cores, here, provenance
+from provingground.machine import Machine, cores, here, processor, provenance
 from provingground.programs import Lanes, Programs, data_of, probe_dims
 from provingground.store import Store
 from provingground.study import Study
-from provingground.train import LaneMode
 from provingground.widths import chosen_lanes
 
 PARTS = 8  # into which serial work is cut, if there are so many seeds, for several workers to share
@@ -118,9 +117,16 @@ class Job:
     def where(self) -> Machine:
         return self.machine or here()
 
-    @property
-    def mode(self) -> LaneMode:
-        return "serial" if self.where.backend == "cpu" else "wide"
+    def machine_of(self, program: Program) -> Machine:
+        """Where a program runs: the processor, for simulators that are to run there."""
+        cpu = self.study.simulators[program.simulator].cpu
+        return processor() if cpu and self.where.backend != "cpu" else self.where
+
+    @cached_property
+    def workers(self) -> int:
+        """Calls at a time: as many as the machine takes that has most of the programs."""
+        machines = [self.machine_of(group.program) for group in self.groups]
+        return max(set(machines), key=machines.count).workers if machines else self.where.workers
 
     @cached_property
     def data(self) -> Any:
@@ -132,7 +138,7 @@ class Job:
 
     @cached_property
     def programs(self) -> Programs:
-        return Programs(self.study, self.data, self.data_digest, self.identities, self.mode)
+        return Programs(self.study, self.data, self.data_digest, self.identities, self.machine_of)
 
     # ------------------------------------------------------------------- what is wanted
 
@@ -144,8 +150,9 @@ class Job:
     def identities(self) -> dict[Program, Identity]:
         """Of all programs, as they were when this was first asked."""
         points = [Point(group.program, group.config) for group in self.groups]
+        name = self.sweep.experiment.name
         return identify(
-            self.study, points, self.data, self.data_digest, self.store, trace=self.trace
+            self.study, points, self.data, self.data_digest, self.store, self.trace, name
         )
 
     @cached_property
@@ -212,7 +219,7 @@ class Job:
             lanes = min(self.lanes, cells)
         else:
             lanes = chosen_lanes(self, self.groups[number].program)
-        if self.mode == "serial":
+        if self.machine_of(self.groups[number].program).mode == "serial":
             # Lanes that only fill up are free, so a few widths serve all sweeps; by the size of the
             # whole, an extended sweep has that of the sweep before.
             points = _even(whole, lanes)
@@ -303,7 +310,7 @@ class Job:
             "lanes": ", ".join(sorted({str(n) for _, n, _ in done})),
             "layout": ", ".join(sorted({f"{b.wide} x {b.deep}" for b in blocks})),
             "seconds": round(seconds, 6),
-            **provenance(self.where),
+            **provenance(self.machine_of(group.program)),
         }
         memory, compiling = self.programs.cost(group.program)
         content = packed(cells, probes, about)
@@ -330,10 +337,10 @@ class Job:
             cells=wanted,
             stored=wanted - sum(needed.values()),
             programs=len(needed),
-            seconds=sum(needed[n] * t.seconds / self.where.workers for n, t in known.items())
+            seconds=sum(needed[n] * t.seconds / self.workers for n, t in known.items())
             if known or not needed
             else None,
-            memory=max((t.memory * self.where.workers for t in known.values()), default=0),
+            memory=max((t.memory * self.workers for t in known.values()), default=0),
             lanes=max((b.cells for b in self.blocks), default=1),
             untimed=len(needed) - len(known),
             compiling=max(sum(compiling) / cores(), *compiling, 0.0),
@@ -380,7 +387,10 @@ class Job:
     def array_bytes(self, group: Group) -> int:
         """The size of the largest array of a training."""
         if (known := self.sizes.get(group.program)) is None:
-            known = bytes_at_once(self.study, group.program, group.config, self.data)
+            try:
+                known = bytes_at_once(self.study, group.program, group.config, self.data)
+            except DataMissing:  # it is only looked at: nothing can be run
+                known = 0
             self.sizes[group.program] = known
         return known
 
@@ -390,7 +400,7 @@ class Job:
     def on_device(self, program: Program) -> str:
         """The name under which a program's timing and width are kept."""
         changes = self.study.simulators[program.simulator].changes
-        name = f"{self.study.name} {program.digest()} {self.where.device}{changes}"
+        name = f"{self.study.name} {program.digest()} {self.machine_of(program).device}{changes}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

@@ -2,11 +2,15 @@
 
 import functools
 import os
+import sysconfig
 import traceback
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+OURS = str(Path(__file__).parent) + os.sep
+STUDIES = OURS + "studies" + os.sep
+LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 LONGEST = 80  # letters of what was given that a message repeats
 
 
@@ -22,14 +26,70 @@ class StoreError(RunError):
     """A store that cannot be read or written, or that contradicts itself."""
 
 
-def unknown(kind: str, name: Any, allowed: Iterable[str]) -> InputError:
-    """An error that names what was wrong, what is allowed and the nearest valid name."""
+class DataMissing(RunError):
+    """A data set that is not here, or damaged."""
+
+    def __init__(self, told: str, data: str) -> None:
+        super().__init__(told)
+        self.data = data
+
+    @property
+    def command(self) -> str:
+        """What gets it."""
+        return f"proving data get {self.data}"
+
+
+def unknown(kind: str, name: Any, allowed: Iterable[str], meant: Sequence[str] = ()) -> InputError:
+    """An error that names what was wrong, what is allowed and the nearest valid name.
+
+    What may be `meant` comes before the nearest name.
+    """
     names = list(allowed)
     text = name if isinstance(name, str) else repr(name)
-    near = get_close_matches(text[:LONGEST], names, n=1, cutoff=0.4)
-    hint = f"; did you mean '{near[0]}'?" if near else "."
+    near = [*meant] or nearest(text, names)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     given = shortened(name if isinstance(name, str) else text)
     return InputError(f"unknown {kind} {given}{hint} Known: {', '.join(names) or 'none'}.")
+
+
+def nearest(text: str, names: Iterable[str]) -> list[str]:
+    """The name that a text was meant for, if any: one that differs from it in a letter of three,
+    begins with it, or begins as it does (four letters, and half of them).
+
+    >>> nearest("sampels", ["scale", "samples"]), nearest("benign", ["benign_overfitting"])
+    (['samples'], ['benign_overfitting'])
+    >>> nearest("scale", ["steps", "samples"]), nearest("toyy", ["toy"])
+    ([], ['toy'])
+    >>> nearest("logit", ["linear", "logistic"])
+    ['logistic']
+    """
+    wanted = text[:LONGEST].lower()
+    letters = {name: _different(wanted, name.lower()) for name in names}
+    most = min(max(1, len(wanted) // 3), len(wanted) - 1)
+    close = [name for name, differ in letters.items() if differ <= most]
+    same = {name: _alike(wanted, name.lower()) for name in letters}
+    half = [name for name, n in same.items() if n >= max(4, max(len(name), len(wanted)) / 2)]
+    begun = half + [name for name, n in same.items() if n == len(wanted) > 2]
+    return sorted(close, key=lambda name: letters[name])[:1] or begun[:1]
+
+
+def _alike(a: str, b: str) -> int:
+    """With how many letters two texts begin alike."""
+    pairs = zip(a, b, strict=False)
+    return next((n for n, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
+
+
+def _different(a: str, b: str) -> int:
+    """How many letters are to be put in, left out, replaced, or swapped with the next to make one
+    text the other."""
+    older, before, row = [], [], list(range(len(b) + 1))
+    for i, letter in enumerate(a):
+        older, before, row = before, row, [i + 1]
+        for j, other in enumerate(b):
+            row.append(min(before[j] + (letter != other), before[j + 1] + 1, row[j] + 1))
+            if i and j and (letter, a[i - 1]) == (b[j - 1], other):
+                row[-1] = min(row[-1], older[j - 1] + 1)
+    return row[-1]
 
 
 def shortened(given: Any) -> str:
@@ -42,10 +102,32 @@ def shortened(given: Any) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error comes from, for a message: the last place that is not in a library."""
+    """Where an error comes from, for a message: the last place in the user's code, else in that of
+    a study, else in ours."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if "site-packages" not in f.filename]
-    return f" ({ours[-1].filename}, line {ours[-1].lineno})" if ours else ""
+    ours = [f for f in frames if f.filename.startswith(OURS)]
+    studies = [f for f in ours if f.filename.startswith(STUDIES)]
+    for found in (_users(frames), studies, ours):
+        if found:
+            return f" ({found[-1].filename}, line {found[-1].lineno})"
+    return ""
+
+
+def told(error: BaseException) -> str:
+    """An error of code that a user may have written: what, and where. One that is meant for users
+    says what is wrong by itself, and needs a place only in code of their own."""
+    if isinstance(error, InputError):
+        theirs = _users(traceback.extract_tb(error.__traceback__))
+        return str(error).rstrip(".") + (place_of(error) if theirs else "")
+    return f"{type(error).__name__}: {error}{place_of(error)}"
+
+
+def _users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """Places that are neither ours nor in a library."""
+    known = (OURS, *LIBRARIES, "<frozen")
+    return [
+        f for f in frames if not f.filename.startswith(known) and "site-packages" not in f.filename
+    ]
 
 
 P = ParamSpec("P")

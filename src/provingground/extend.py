@@ -313,6 +313,21 @@ def _with(
     return types.new_class(probes.__name__, (eqx.Module,), {}, lambda space: space.update(body))
 
 
+def told(study: Study) -> str:
+    """The functions that stand in the place of parts, for a message about a training that failed:
+    what they return goes wrong in the study's code, not in theirs."""
+    found = [s.simulate.parts for s in study.simulators.values() if isinstance(s.simulate, Changed)]
+    places = [f"{name} = {_place(function)}" for name, function in (found or [{}])[0].items()]
+    return f"; with {', '.join(places)} in place of its own" * bool(places)
+
+
+def _place(function: Any) -> str:
+    """A function, and where it is written, if it is in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    at = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+    return _told(function) + at
+
+
 def of(study: Study) -> dict[str, Any]:
     """What was changed in a study, as names: its `parts` and `probes`; empty if it is as it is."""
     told = (simulator.changes for simulator in study.simulators.values())

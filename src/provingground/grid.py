@@ -103,7 +103,7 @@ class Sweep:
 
     def points(self) -> Iterator[Point]:
         """The points in grid order. Neighbours along the last axis stay together."""
-        return map(self._point, itertools.product(*map(range, self.shape)))
+        return map(self.point, itertools.product(*map(range, self.shape)))
 
     def groups(self) -> list["Group"]:
         """The points by program, as arrays: a Config lives no longer than it takes to read it."""
@@ -122,7 +122,8 @@ class Sweep:
             _must_be_finite(group)
         return groups
 
-    def _point(self, index: tuple[int, ...]) -> Point:
+    def point(self, index: tuple[int, ...]) -> Point:
+        """The point at some places on the axes."""
         settings: dict[str, Any] = dict(self.fixed)
         for axis, i in zip(self.axes, index, strict=True):
             settings |= axis.settings[i]
@@ -250,7 +251,7 @@ def plan(
     sweep = Sweep(
         study, experiment, scale, tuple(axes), fixed, tuple(chosen), table, sets, frozenset(own)
     )
-    sweep._point((0,) * len(axes))
+    sweep.point((0,) * len(axes))
     return sweep
 
 
@@ -261,7 +262,10 @@ def declared(
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if scale == "quick" and experiment.trainings.paper_only:
-        raise InputError(f"{study.name}/{experiment.name} exists at scale 'paper' only")
+        raise InputError(
+            f"{study.name}/{experiment.name} exists at scale 'paper' only; add --scale paper "
+            "(in Python scale='paper')"
+        )
     settings = experiment.trainings.settings(scale)
     table = _all_pars(study, experiment, settings)
     for name, given in settings.items():

@@ -67,8 +67,9 @@ def identify(
     data_digest: str,
     store: "Store",
     trace: bool = True,
+    experiment: str = "",
 ) -> "dict[Program, Identity]":
-    """The identities of the programs of some points, as they would run now.
+    """The identities of the programs of some points of an experiment, as they would run now.
 
     Without `trace` kept ones will do, or none: figures and reports do not trace where the code is
     known.
@@ -85,9 +86,10 @@ def identify(
             store.set_note("fingerprints", runs, lowered)
         if lowered is None:
             if runs and not trace:
+                name = f"{study.name}/{experiment}"
                 raise RunError(
-                    f"no results of this version of {study.name} are stored for these settings; "
-                    "`proving run` or `proving check` them first"
+                    f"no results of this version of {name} are stored for these settings; `proving "
+                    f"run {name}` (or `pg.run`) with the same options first"
                 )
             try:
                 lowered, read = _hashed(study, point, data)

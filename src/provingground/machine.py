@@ -17,6 +17,7 @@ import numpy as np
 
 from provingground import __version__
 from provingground.errors import InputError
+from provingground.lanes import LaneMode
 from provingground.terminal import say
 
 LARGEST_ARRAY = 2**50  # bytes, of which no machine has so many
@@ -31,6 +32,11 @@ class Machine(NamedTuple):
     workers: int  # calls at a time
     memory: int = 0  # bytes of each accelerator; 0 where trainings run on a CPU
 
+    @property
+    def mode(self) -> LaneMode:
+        """How its lanes run."""
+        return "serial" if self.backend == "cpu" else "wide"
+
     def __str__(self) -> str:
         many = f"{self.devices} x " if self.devices > 1 else ""
         calls = "call" if self.workers == 1 else "calls"
@@ -41,10 +47,22 @@ class Machine(NamedTuple):
 def here() -> Machine:
     """This machine, as this process may use it."""
     device = jax.local_devices()[0]
-    model = _proc("cpuinfo", "model name") or platform.machine()
-    name = f"{model} ({cores()} cores)" if device.platform == "cpu" else device.device_kind
+    name = _processor() if device.platform == "cpu" else device.device_kind
     memory = (device.memory_stats() or {}).get("bytes_limit", 0)
     return Machine(device.platform, name, jax.local_device_count(), workers(), memory)
+
+
+@cache
+def processor() -> Machine:
+    """The processor of this machine, whatever else there is; for simulators with `cpu`."""
+    if here().backend == "cpu":
+        return here()
+    return Machine("cpu", _processor(), 1, cores())
+
+
+def _processor() -> str:
+    model = _proc("cpuinfo", "model name") or platform.machine()
+    return f"{model} ({cores()} cores)"
 
 
 def cores() -> int:

@@ -35,7 +35,10 @@ def parse_settings(
             raise unknown("parameter", name, (*table, *cases))
         if name in found:
             raise InputError(f"{name} is set twice; for several values write {name}=v1,v2,...")
-        found[name] = values.split(",") if name in cases else parse_values(table[name], values, yes)
+        if name in cases:  # a label may have a comma
+            found[name] = [values] if values in settings[name].settings else values.split(",")
+        else:
+            found[name] = parse_values(table[name], values, yes)
     return found
 
 
@@ -52,6 +55,11 @@ def parse_seeds(text: str | None, declared: int) -> int | range | None:
         raise wrong_seeds(text)
     if not colon:
         return int(first)
+    if end and int(end) <= int(first):
+        raise InputError(
+            f"seeds = {text} is not allowed: they go from the first up to the end, which is not "
+            f"one of them, and {int(end)} is not above {int(first)}"
+        )
     return range(int(first), int(end) if end else int(first) + declared)
 
 
@@ -100,5 +108,8 @@ def _number(kind: type, text: str) -> Any:
 
     Python would also read underscores, digits of any alphabet, and names.
     """
-    pattern = _WHOLE if kind is int else _NUMBER
-    return kind(text) if len(text) <= 400 and pattern.fullmatch(text) else text
+    if len(text) > 400 or not _NUMBER.fullmatch(text):
+        return text
+    if kind is int and not _WHOLE.fullmatch(text):  # 1e3 is whole
+        return int(float(text)) if float(text).is_integer() else text
+    return kind(text)

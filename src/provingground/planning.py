@@ -11,10 +11,12 @@ import numpy as np
 from provingground import domain, extend, grid, registry
 from provingground.config import LARGEST_WHOLE
 from provingground.engine import Job
-from provingground.errors import InputError, shortened, unknown
+from provingground.errors import DataMissing, InputError, shortened, unknown
 from provingground.registry import studies, study
 from provingground.store import Store
 from provingground.study import SCALES, Experiment, Scale, Study
+from provingground.verdict import Skipped
+from provingground.words import count
 
 LEAST_SEEDS = 3
 POINT = "point"  # the axis of a design
@@ -77,7 +79,10 @@ def job(
         )
     changes = extend.changes(probes, parts)
     owner, which = resolve(target, experiment)
-    if number := design or off_slice:
+    number = off_slice if design is None else design
+    if number is None and draw != 0:
+        raise InputError(f"draw = {shortened(draw)} says nothing without a design or off_slice")
+    if number is not None:
         drawn = domain.design(owner, which, scale, number, draw, whole=design is not None)
         settings = {POINT: drawn, **(settings or {})}
         if off_slice and seeds is None:
@@ -87,6 +92,28 @@ def job(
     planned = Job(sweep, store_at(store), None if lanes is None else int(lanes), trace)
     _ = planned.groups  # every point is checked here, before anything is written
     return planned
+
+
+def with_data(planned: Sequence[Job]) -> tuple[list[Job], list[Skipped]]:
+    """Those of some sweeps whose data are here, and what is to be said of the others."""
+    here, skipped = [], []
+    for each in planned:
+        try:
+            _ = each.data
+        except DataMissing as missing:
+            skipped.append(
+                Skipped(
+                    each.study.name,
+                    each.sweep.experiment.name,
+                    missing.data,
+                    str(missing),
+                    missing.command,
+                    headline=each.sweep.experiment is each.study.experiments[0],
+                )
+            )
+        else:
+            here.append(each)
+    return here, skipped
 
 
 def store_at(store: Store | str | Path | None) -> Store:
@@ -133,7 +160,8 @@ def fresh_seeds(which: Experiment, scale: Scale, draw: int) -> range:
 def enough_seeds(seeds: int | Sequence[int] | None) -> None:
     """Refuses to judge from too few seeds, before any work."""
     if seeds is not None and len(grid.seeds_of(seeds)) < LEAST_SEEDS:
-        raise InputError(f"seeds = {seeds} is not allowed: a verdict needs at least {LEAST_SEEDS}")
+        few = count(len(grid.seeds_of(seeds)), "seed")
+        raise InputError(f"{few} do not make a verdict, which needs at least {LEAST_SEEDS}")
 
 
 def chosen(
@@ -141,7 +169,8 @@ def chosen(
 ) -> list[tuple[Study, Experiment]]:
     """The experiments that a list of studies and experiments names; all studies if empty.
 
-    Names of experiments may follow their study, which then stands for these alone.
+    Names of experiments may follow their study, which then stands for these alone. What is named
+    twice counts once.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
@@ -153,7 +182,8 @@ def chosen(
                 named.append(owner.experiment(target))
                 continue
             if target not in (known := registry.names()):
-                raise unknown(f"experiment of {owner.name}, or study,", target, (*names, *known))
+                kind, meant = f"experiment of {owner.name}, or study,", registry.having(target)
+                raise unknown(kind, target, (*names, *known), meant)
         owner, experiment = owner_of(target)
         picked.append((owner, [owner.experiment(experiment)] if experiment else []))
 
@@ -161,4 +191,5 @@ def chosen(
         wanted = owner.experiments[:1] if headline else owner.experiments
         return [e for e in wanted if not (e.trainings.paper_only and scale == "quick")]
 
-    return [(owner, e) for owner, named in picked for e in named or all_of(owner)]
+    found = [(owner, e) for owner, named in picked for e in named or all_of(owner)]
+    return list({(id(owner), e.name): (owner, e) for owner, e in found}.values())

@@ -6,8 +6,10 @@ away), so weights and data are drawn once for all lanes.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -16,12 +18,19 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from provingground import identity
-from provingground.errors import InputError
+from provingground.data import real
+from provingground.errors import DataMissing, InputError
 from provingground.grid import Point, Program
 from provingground.identity import Identity, typed
 from provingground.keys import seed_key
 from provingground.lanes import LaneMode, lane_exists, when
-from provingground.machine import free_memory, keep_compiled_programs, out_of_memory
+from provingground.machine import (
+    Machine,
+    cores,
+    free_memory,
+    keep_compiled_programs,
+    out_of_memory,
+)
 from provingground.study import Study
 
 # Measured. On CPUs level 1 compiles a quarter faster than the default and runs as fast. On an
@@ -38,8 +47,16 @@ COMPILER: dict[LaneMode, dict[str, Any]] = {
 }
 MEMORY_SHARE = 0.5  # of what is free, for one call
 
-# Compiled programs of this process, so that a notebook that runs a sweep again compiles nothing.
+# On a processor XLA runs a batch of LAPACK's routines on a thread of its pool, which then waits for
+# tasks of the same pool. As many such programs at once as the pool has threads wait for ever: two
+# on two cores. So threads are always left that do the tasks.
+TURNS = threading.BoundedSemaphore(max(1, (cores() - 1) // 2))
+
+# Compiled programs of this process, so that a notebook that runs a sweep again compiles nothing. On
+# a processor each holds 500 to 1000 maps of memory, and Linux gives a process some 65,000: at half
+# of these the oldest programs are let go.
 KEPT_PROGRAMS = 256
+MAPS, MOST_MAPS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 _COMPILED: "dict[Any, Kept]" = {}
 _GUARD = threading.Lock()
 
@@ -54,6 +71,7 @@ class Kept:
     memory: int = 0
     seconds: float = 0.0  # that it took to trace and to compile it
     fits: bool = False
+    lapack: bool = False  # whether it calls LAPACK, see `TURNS`
 
 
 def forget_compiled() -> None:
@@ -94,12 +112,18 @@ class Lanes(NamedTuple):
         return axis, *parts
 
 
-def _laid_out(wide: int, deep: int) -> tuple[int, int]:
+def _laid_out(wide: int, deep: int, devices: int) -> tuple[int, int]:
     """Points and seeds that are laid out: a multiple of the devices that share them."""
-    devices = jax.local_device_count()
     if wide >= devices:
         return -(-wide // devices) * devices, deep
     return wide, -(-deep // devices) * devices
+
+
+def _placed(machine: Machine) -> AbstractContextManager[Any]:
+    """The context in which programs are lowered for a machine: the processor beside a GPU."""
+    if machine.backend != "cpu" or jax.default_backend() == "cpu":
+        return nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
 def _rows(tree: Any, rows: Any) -> Any:
@@ -119,7 +143,7 @@ class Programs:
     data: Any
     data_digest: str
     identities: Mapping[Program, Identity]  # of those that are called
-    mode: LaneMode
+    machine_of: Callable[[Program], Machine]
     costs: dict[Program, tuple[int, float]] = field(default_factory=dict)  # see `cost`
 
     def call(self, program: Program, lanes: Lanes) -> tuple[dict[str, np.ndarray], int]:
@@ -152,13 +176,14 @@ class Programs:
                 n: np.stack([cell[n] for cell in found]).reshape(seeds, points, *first.shape)
                 for n, first in found[0].items()
             }
-        wide, deep = _laid_out(lanes.wide, lanes.deep)
+        wide, deep = self._widths(program, lanes.wide, lanes.deep)
         configs = _rows(lanes.configs, np.minimum(np.arange(wide), points - 1))
         filled = lanes.seeds[np.minimum(np.arange(deep), seeds - 1)]
         exists = np.outer(np.arange(deep) < seeds, np.arange(wide) < points)
         compiled = self.compiled(program, lanes)
-        with identity.precision_of(program.precision):
-            found = compiled(configs, filled, exists, self.data)
+        turn = TURNS if self._kept(program, lanes).lapack else nullcontext()
+        with identity.precision_of(program.precision), turn:
+            found = jax.block_until_ready(compiled(configs, filled, exists, self.data))
         names = probe_dims(self.study.simulators[program.simulator].probes)
         return {n: np.asarray(getattr(found, n))[:seeds, :points] for n in names}
 
@@ -167,7 +192,11 @@ class Programs:
         if self.study.simulators[program.simulator].host:
             return None
         runs = self.identities[program].runs
-        return runs, self.study.name, program, self.data_digest, self.mode, _laid_out(wide, deep)
+        mode, widths = self.machine_of(program).mode, self._widths(program, wide, deep)
+        return runs, self.study.name, program, self.data_digest, mode, widths
+
+    def _widths(self, program: Program, wide: int, deep: int) -> tuple[int, int]:
+        return _laid_out(wide, deep, self.machine_of(program).devices)
 
     def _kept(self, program: Program, lanes: Lanes) -> Kept:
         name = self.name(program, lanes.wide, lanes.deep)
@@ -175,6 +204,10 @@ class Programs:
             kept = _COMPILED.setdefault(name, Kept())
             while len(_COMPILED) > KEPT_PROGRAMS:
                 del _COMPILED[next(iter(_COMPILED))]
+            if kept.compiled is None and crowded():
+                compiled = [n for n, other in _COMPILED.items() if other.compiled is not None]
+                for old in compiled[: (len(compiled) + 1) // 2]:
+                    del _COMPILED[old]
         return kept
 
     def lower(self, program: Program, lanes: Lanes) -> None:
@@ -182,7 +215,8 @@ class Programs:
         kept = self._kept(program, lanes)
         with kept.lock:
             if kept.lowered is None and kept.compiled is None:
-                start, widths = time.perf_counter(), _laid_out(lanes.wide, lanes.deep)
+                start = time.perf_counter()
+                widths = self._widths(program, lanes.wide, lanes.deep)
                 kept.lowered = self._lower(program, lanes.configs, *widths)
                 kept.seconds += time.perf_counter() - start
 
@@ -196,9 +230,11 @@ class Programs:
         kept = self._kept(program, lanes)
         with kept.lock:
             if kept.compiled is None:
-                start, widths = time.perf_counter(), _laid_out(lanes.wide, lanes.deep)
+                start = time.perf_counter()
+                widths = self._widths(program, lanes.wide, lanes.deep)
                 lowered = kept.lowered or self._lower(program, lanes.configs, *widths)
                 kept.compiled = self._compile(program, lowered, *widths)
+                kept.lapack = "@lapack_" in lowered.as_text()
                 kept.lowered = None
                 kept.seconds += time.perf_counter() - start
                 needed = kept.compiled.memory_analysis()  # takes 10 ms on a GPU
@@ -220,7 +256,9 @@ class Programs:
 
     def _lower(self, program: Program, configs: Any, wide: int, deep: int) -> Any:
         known = self.identities[program]
-        with identity.running(known.runs if known.known else "", program.precision, self.mode):
+        machine = self.machine_of(program)
+        runs = known.runs if known.known else ""
+        with identity.running(runs, program.precision, machine.mode), _placed(machine):
             some = _rows(configs, np.zeros(wide, int))
             arguments = some, np.zeros(deep, np.int32), np.zeros((deep, wide), bool), self.data
             lowered = jax.jit(self._batch(program, wide)).lower(*arguments)
@@ -231,11 +269,13 @@ class Programs:
     def _compile(self, program: Program, lowered: Any, wide: int, deep: int) -> Any:
         keep_compiled_programs()
         with identity.precision_of(program.precision):
-            return lowered.compile(compiler_options=COMPILER[self.mode])
+            mode = self.machine_of(program).mode
+            return lowered.compile(compiler_options=COMPILER[mode])
 
     def _batch(self, program: Program, wide: int) -> Any:
         """`simulate` for many lanes. Several devices share them, each with loops of its own."""
         simulate = self.study.simulators[program.simulator].simulate
+        machine = self.machine_of(program)
 
         def batch(configs: Any, seeds: Any, exists: Any, data: Any) -> Any:
             rest = () if data is None else (data,)
@@ -249,13 +289,13 @@ class Programs:
 
                 return jax.vmap(of_point)(configs, exists)
 
-            if self.mode == "wide":
+            if machine.mode == "wide":
                 return jax.vmap(of_seed)(seeds, exists)
             return jax.lax.map(lambda lanes: when(lanes[1].any(), of_seed, *lanes), (seeds, exists))
 
-        devices = jax.local_devices()
-        if len(devices) == 1:
+        if machine.devices == 1:
             return batch
+        devices = jax.local_devices()
         points, seeds = ("lanes", None) if wide >= len(devices) else (None, "lanes")
         return jax.shard_map(
             batch,
@@ -271,6 +311,15 @@ class Programs:
         )
 
 
+def crowded() -> bool:
+    """Whether half of the maps of memory are taken that Linux gives a process."""
+    try:
+        with MAPS.open("rb") as maps:
+            return 2 * sum(1 for _ in maps) > int(MOST_MAPS.read_text())
+    except (OSError, ValueError):  # not on Linux
+        return False
+
+
 def probe_dims(probes: type) -> dict[str, tuple[str, ...]]:
     """The names of the dims of each probe, from its jaxtyping annotation."""
     return {
@@ -281,8 +330,13 @@ def probe_dims(probes: type) -> dict[str, tuple[str, ...]]:
 
 
 def data_of(study: Study, name: str) -> Any:
-    """The data set that a program takes, or None."""
-    return study.data[name]() if name else None
+    """The data set that a program takes, or None. All that is missing for it is named."""
+    if not name:
+        return None
+    try:
+        return study.data[name]()
+    except DataMissing as first:
+        raise real.all_missing(real.read_by(name, study.data[name])) or first from None
 
 
 def single(study: Study, point: Point, seed: int) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provingground import reprs
-from provingground.errors import InputError, unknown
+from provingground.errors import InputError, nearest, unknown
 from provingground.studies import SKELETON, STUDIES
 from provingground.terminal import say
 
@@ -63,8 +63,15 @@ def study(name: str) -> "Study":
     """A study by name; no other of the project's is imported."""
     known = _known()
     if name not in known:
-        raise unknown("study", name, [n for n in known if n != SKELETON])
+        shown = [n for n in known if n != SKELETON]
+        raise unknown("study", name, shown, meant=having(name) or nearest(name, known))
     return known[name]()
+
+
+def having(experiment: str) -> list[str]:
+    """The experiments of all studies that have a name, as `"study/experiment"`; three at most."""
+    found = [f"{s.name}/{experiment}" for s in listings() if experiment in s.experiments]
+    return found[:3]
 
 
 def listings() -> list[Listing]:
@@ -78,7 +85,7 @@ def folders() -> list[Path]:
     """The folders of the user's studies. Refuses what is none, and two that Python would mix up."""
     found: dict[str, Path] = {}
     for text in filter(None, os.environ.get("PROVING_STUDIES", "").split(os.pathsep)):
-        folder = _folder(text)
+        folder = folder_of(text, ", which $PROVING_STUDIES names")
         other = found.setdefault(folder.name, folder)
         if other != folder:
             raise InputError(
@@ -152,16 +159,26 @@ def _entered(entry: Any) -> "Study":
         return _checked(entry.load(), f"{entry.value} is no study")
 
 
-def _folder(text: str) -> Path:
-    """A folder that may hold a study."""
+def folder_of(text: str, named: str = "") -> Path:
+    """A folder that may hold a study; `named` says who names it."""
     try:
         folder = Path(text).expanduser().resolve()
         there = (folder / "__init__.py").is_file()
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"no study in {text}: {error}") from None
+        raise InputError(f"no study in {text}{named}: {error}") from None
     if not there:
-        raise InputError(f"no study in {text}: there is no __init__.py in it")
+        raise InputError(f"no study in {text}{named}: {_why_none(folder, text)}")
     return folder
+
+
+def _why_none(folder: Path, text: str) -> str:
+    """What is wrong with a folder without a study."""
+    if not folder.exists():
+        from_here = "; the path is taken from the current folder" * (text[:1] not in ("/", "~"))
+        return f"there is no folder {folder}{from_here}"
+    inside = sorted(path.parent for path in folder.glob("*/__init__.py"))
+    meant = f"; did you mean {Path(text) / inside[0].name}?" if inside else ""
+    return f"there is no __init__.py in it{meant}"
 
 
 def _must_be_importable(folder: Path) -> None:

@@ -37,7 +37,7 @@ class Replay(NamedTuple):
 @told_shortly
 def replay(
     ds: xr.Dataset,
-    seed: int = 0,
+    seed: int | None = None,
     *,
     study: Study | None = None,
     probes: Any = None,
@@ -47,7 +47,8 @@ def replay(
 ) -> Replay:
     """Runs one cell of a Dataset again, probing every step, and keeps its last weights.
 
-    The cell is told by its place on each axis, by name or (as a dict) in `settings`. `study` is
+    The cell is told by its place on each axis, by name or (as a dict) in `settings`, and by its
+    seed (default: the first). `study` is
     needed for a study of your own that is not listed, and `probes` and `parts` if it was run with
     any.
 
@@ -71,6 +72,7 @@ def replay(
         place[name] = wanted if isinstance(wanted, str) else _nearest(name, labels, wanted)
     place |= _designed(ds, place, grid.declared(owner, which, ds.attrs["scale"])[0])
     fixed = json.loads(ds.attrs["settings"])
+    seed = _seed(ds, seed)
     sweep = grid.plan(owner, which, ds.attrs["scale"], fixed | place, [seed])
     sweep = extend.changed(sweep, extend.changes(probes, parts))
     owner = sweep.study
@@ -107,6 +109,17 @@ def replay(
         trajectory=describe_probes(trajectory, simulator.probes),
         weights=None if trace is None else trace.last,
     )
+
+
+def _seed(ds: xr.Dataset, wanted: int | None) -> int:
+    """One of the seeds of a Dataset."""
+    known = np.atleast_1d(ds["seed"].to_numpy()).tolist() if "seed" in ds.coords else []
+    if wanted is None and known:
+        return known[0]
+    if wanted not in known:
+        told = reprs.listed([str(each) for each in known]) or "none"
+        raise InputError(f"seed = {shortened(wanted)} is not in the Dataset; it has {told}")
+    return known[known.index(wanted)]
 
 
 def _designed(

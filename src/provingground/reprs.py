@@ -5,12 +5,14 @@ nothing from elsewhere, and takes its colours from the notebook's theme.
 """
 
 import html as _html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from provingground.atlas.records import counts
 from provingground.compare import bound
-from provingground.terminal import plain
+from provingground.terminal import folded, plain, tabled, width
 from provingground.words import cost, count, leaves, number
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from provingground.api import Overview
     from provingground.claims import Claim
+    from provingground.grid import Sweep
     from provingground.replaying import Replay
     from provingground.stats import Boundary, Estimate, Everywhere, Law
     from provingground.study import Condition, Experiment, Prediction, Study
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_VALUES = 12  # of an axis that are listed
+UNKNOWN = 100_000  # columns, of who knows what: text is not folded
+WORDS = ("axes", "values", "quick", "paper", "is", "says")  # columns of text that may be folded
 # Seen on white and on black alike; the words beside them say the same.
 MARKS = {
     "holds": ("✓", "#2c9a4b"),
@@ -40,13 +45,15 @@ LEFT = "text-align:left;vertical-align:top"
 class Table(NamedTuple):
     """Rows of text, where a text alone is the heading of the rows below it.
 
-    Plain text shows the first `short` columns. A `folded` table is opened by a click on its title.
+    Plain text shows the first `short` columns, and below the rows of some numbers their `notes`. A
+    `folded` table is opened by a click on its title.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str] | str]
     short: int | None = None
     folded: str = ""
+    notes: Mapping[int, str] = {}
 
 
 Page = Sequence[str | Table]  # the title first
@@ -75,26 +82,32 @@ def shown(
 
 
 def as_text(page: Page) -> str:
-    """A page as a few lines."""
-    parts = (_text_table(b) if isinstance(b, Table) else plain(b) for b in page)
-    return "\n".join(part for part in parts if part)
-
-
-def _text_table(table: Table) -> str:
-    if table.short == 0 or not table.rows:
-        return ""
-    columns = list(table.columns)[: table.short]
-    rows = [row if isinstance(row, str) else list(row)[: table.short] for row in table.rows]
-    grid = [columns, *(row for row in rows if not isinstance(row, str))]
-    widths = [max(len(plain(text)) for text in column) for column in zip(*grid, strict=True)]
-    lines = []
-    for row in [columns, *rows] if any(columns) else rows:
-        if isinstance(row, str):
-            lines.append(f"{plain(row)}:")
-        else:
-            cells = (plain(t).ljust(w) for t, w in zip(row, widths, strict=True))
-            lines.append("  " + "  ".join(cells).rstrip())
+    """A page as a few lines, folded to the width that is there, if it is known."""
+    wide = width(sys.stdout, otherwise=UNKNOWN)
+    lines: list[str] = []
+    for block in page:
+        if isinstance(block, Table):
+            lines += _text_table(block, wide)
+        elif block:
+            lines += folded(plain(block), wide)
     return "\n".join(lines)
+
+
+def _text_table(table: Table, wide: int) -> list[str]:
+    if table.short == 0 or not table.rows:
+        return []
+    columns = [f"  {table.columns[0]}", *table.columns[1 : table.short]]
+    rows: list[list[str]] = []
+    for place, row in enumerate(table.rows):
+        if isinstance(row, str):
+            rows.append([f"{plain(row)}:"])
+        else:
+            first, *rest = map(plain, row[: table.short])
+            rows += [[f"  {first}", *rest]]
+        if place in table.notes:
+            rows.append([f"      {plain(table.notes[place])}"])
+    lines = tabled(columns, rows, wide, WORDS)
+    return lines if any(table.columns) else lines[1:]
 
 
 def as_html(page: Page) -> str:
@@ -170,7 +183,8 @@ def estimate(e: "Estimate") -> Page:
 
 
 def verdict_line(v: "Verdict") -> str:
-    return f"{v.study}/{v.experiment} {named(v)}: {v.estimate}, {bounds(v)}: {decision(v)}"
+    told = f"{v.study}/{v.experiment} {named(v)}: {v.estimate}, {bounds(v)}: {decision(v)}"
+    return told + f". {v.note}" * bool(v.note and v.verdict == "unmeasured")
 
 
 def named(v: "Verdict") -> str:
@@ -196,17 +210,32 @@ def verdict(v: "Verdict") -> Page:
 
 
 def verdicts(found: "Sequence[Verdict]") -> Page:
-    return [counts(found), _judged(found)]
+    skipped = getattr(found, "skipped", ())
+    told = [f"not judged: {s.at}, since {s.why}" for s in skipped]
+    return [counts(found), *told, _judged(found)]
 
 
 def _judged(found: "Sequence[Verdict]", group: str = "") -> Table:
     """Verdicts under the names of their experiments, but for one that is known."""
-    rows: list[Sequence[str] | str] = []
-    for v in found:
-        if group != (group := f"{v.study}/{v.experiment}"):
-            rows.append(group + (f" ({v.conditions})" if v.conditions else ""))
-        rows.append((named(v), str(v.estimate), bounds(v), decision(v), _says(v)))
-    return Table(("claim", "measured", "bound", "verdict", "says"), rows, short=4)
+    rows, notes = [], {}
+    for name, conditions, some in grouped(found):
+        if name != group:
+            rows.append(name + f" ({conditions})" * bool(conditions))
+        for v in some:
+            if v.note and v.verdict in ("unknown", "unmeasured"):
+                notes[len(rows)] = v.note
+            rows.append((named(v), str(v.estimate), bounds(v), decision(v), _says(v)))
+    columns = ("claim", "measured", "bound", "verdict", "says")
+    return Table(columns, rows, short=4, notes=notes)
+
+
+def grouped(found: "Iterable[Verdict]") -> "Iterator[tuple[str, str, list[Verdict]]]":
+    """Verdicts by experiment: its name, how the conditions stand for all of them, and they."""
+    from provingground.verdict import at_all  # whose verdicts show themselves by this module
+
+    for name, some in groupby(found, lambda v: f"{v.study}/{v.experiment}"):
+        several = list(some)
+        yield name, at_all(v.conditions for v in several), several
 
 
 def _says(v: "Verdict") -> str:
@@ -373,15 +402,36 @@ def claims(found: Sequence[Any]) -> Table:
     return Table(("claim", "bound", "source", "says"), rows, short=2)
 
 
+def probe_dims(sweep: "Sweep") -> list[tuple[str, str]]:
+    """The dims along which single trainings are measured, with the probes that have them."""
+    from provingground import programs
+
+    along: dict[str, list[str]] = {}
+    for name in dict.fromkeys(point.program.simulator for point in sweep.points()):
+        for probe, dims in programs.probe_dims(sweep.study.simulators[name].probes).items():
+            for dim in dims:
+                along.setdefault(dim, [])
+                if dim != probe and probe not in along[dim]:
+                    along[dim].append(probe)
+    return [(f"{dim} (measured)", f"dim of {_few(names)}") for dim, names in along.items()]
+
+
+def _few(names: Sequence[str], most: int = 4) -> str:
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
+
+
 def overview(o: "Overview") -> Page:
     rows = [(a.name, listed([number(v, 4) for v in a.labels])) for a in o.sweep.axes]
     rows.append(("seed", count(len(o.sweep.seeds), "seed")))
     rows += [(f"{name} (fixed)", number(value)) for name, value in o.sweep.fixed.items()]
+    rows += probe_dims(o.sweep)
     name, which = f"{o.sweep.study.name}/{o.sweep.experiment.name}", o.sweep.experiment
     return [
         f"{name}: {which.says}",
         Table(("axis", "values"), rows),
         f"{o.sweep.scale}: {cost(o.cost, which.trainings.refine is not None)}",
+        *([f"nothing can be run: {o.skipped.why}"] if o.skipped else []),
         claims(which.claims_at(o.sweep.scale)) if o.verdicts is None else _judged(o.verdicts, name),
     ]
 

@@ -69,6 +69,8 @@ def dataset(job: Job) -> xr.Dataset:
             flat[name][~found] = np.nan
 
     about = _provenance([part.about for _, part in parts])
+    if name := sweep.trainings.data:
+        about["data"] = f"{name} {job.data_digest[:16]}"
     return labelled(sweep, job.groups, flat, found, wanted, about)
 
 
@@ -94,7 +96,8 @@ def labelled(
     coords["seed"] = np.array(sweep.seeds, np.int32)
     for name, values in flat.items():
         if dims[name] == (name,) and (labels := _common(values)) is not None:
-            coords[name] = _exact(labels) if name not in words else np.array(words[name])[labels]
+            told = np.array(words.get(name, ()))
+            coords[name] = told[labels.astype(int)] if name in words else _exact(labels)
             continue
         called = f"{name}_values" if dims[name] == (name,) else name
         variables[called] = ((*outer_dims, *dims[name]), values.reshape(*outer, *values.shape[1:]))

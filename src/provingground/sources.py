@@ -44,8 +44,9 @@ from provingground.keys import seed_key
 from provingground.study import Scale
 from provingground.terminal import show_text
 
-# What is no part of the numbers: how errors are told.
-ASIDE = ("provingground.errors",)
+# What is no part of the numbers: how errors are told, and how data sets are found and read, whose
+# content counts (it is part of the identity of a cell).
+ASIDE = ("provingground.errors", "provingground.data.real")
 # Fields of Python's syntax trees that say nothing of what is done.
 SILENT = ("ctx", "kind", "type_comment", "returns")
 T = TypeVar("T", bound=ast.AST)
@@ -72,14 +73,15 @@ def source_of(sweep: Sweep) -> dict[str, str]:
 
 
 def _settings_hash(sweep: Sweep) -> str:
-    """Of numbers nine digits count: libraries may differ in the last ones of a spacing."""
+    """Of numbers nine digits count: libraries may differ in the last ones of a spacing. The order
+    in which a Config declares its parameters does not."""
     points = {}
     for group in sweep.groups():
         simulator, precision, data, shape, _ = group.program
         names = traced(group.config)
         for point, values in zip(group.points.tolist(), group.values.tolist(), strict=True):
             numbers = [f"{name} {value:.9g}" for name, value in zip(names, values, strict=True)]
-            points[point] = [simulator, precision, data, shape, numbers]
+            points[point] = [simulator, precision, data, sorted(shape), sorted(numbers)]
     in_order = [points[point] for point in sorted(points)]
     return sha([sweep.study.name, in_order, list(sweep.seeds), sweep.trainings.refine])[:40]
 
@@ -103,7 +105,7 @@ def staleness(record: Mapping[str, Any]) -> Staleness:
             found.unknown.append(at)
             continue
         try:
-            now = source_of(planned(at, record["scale"], about))
+            now = source_of(planned(at, about.get("scale", record["scale"]), about))
         except InputError as error:  # there is no such experiment any more
             found.stale[at] = str(error)
             continue
@@ -131,7 +133,8 @@ def same_programs(at: str, scale: Scale, about: Mapping[str, Any]) -> bool | Non
     host = any(simulators[name].host for name in about["simulator"].split(", "))
     if host or (about["jax"], about["numpy"]) != (jax.__version__, np.__version__):
         return None
-    with tempfile.TemporaryDirectory() as folder:
+    as_recorded = jax.numpy_dtype_promotion("standard")  # tests are stricter, which may be seen
+    with as_recorded, tempfile.TemporaryDirectory() as folder:
         job = planning.job(at, scale=scale, store=folder, yes=True)
         now = {found.fingerprint for found in job.identities.values()}
     told = set(about["fingerprint"].split(", "))
@@ -143,8 +146,8 @@ def renew(record: dict[str, Any]) -> list[str]:
     renewed = []
     for at, changed in staleness(record).stale.items():
         about = record["provenance"][at]
-        if changed == "code" and same_programs(at, record["scale"], about):
-            about["source"] = source_of(planned(at, record["scale"], about))
+        if changed == "code" and same_programs(at, about.get("scale", record["scale"]), about):
+            about["source"] = source_of(planned(at, about.get("scale", record["scale"]), about))
             renewed.append(at)
     return renewed
 

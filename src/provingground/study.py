@@ -147,7 +147,9 @@ class Simulator:
     """One way to get the probes: a whole training as a pure function of (cfg, key, data).
 
     With `host` it is not traced: NumPy or scikit-learn code, called with plain numbers, a cell at
-    a time. Its code is its identity, so it reads no files, clock or environment.
+    a time. Its code is its identity, so it reads no files, clock or environment. With `cpu` it runs
+    on the processor where there is a GPU too: a recursion of a few numbers, for so many steps that
+    starting a kernel for each would take longer.
 
     Keyword-only arguments of `simulate` with a function as default are *parts* that a run may
     replace. `changes` names those that were, and the probes that were added (see `extend`).
@@ -159,6 +161,7 @@ class Simulator:
     precision: Literal["float32", "float64"] = "float32"
     says: str = ""
     host: bool = False
+    cpu: bool = False
     changes: str = ""
 
 
@@ -168,9 +171,10 @@ def simulator(
     precision: Literal["float32", "float64"] = "float32",
     says: str = "",
     host: bool = False,
+    cpu: bool = False,
 ) -> Simulator:
     """The simulator of a module: its `Config`, `Probes` and `simulate`."""
-    return Simulator(module.Config, module.simulate, module.Probes, precision, says, host)
+    return Simulator(module.Config, module.simulate, module.Probes, precision, says, host, cpu)
 
 
 class Refine(NamedTuple):

@@ -37,8 +37,8 @@ def say(text: str) -> None:
     """A remark on stderr. One that cannot be delivered is dropped, and so are those after it."""
     try:
         text = plain(text)
-        if sys.stderr.isatty():
-            text = "\n".join(folded(text, width(sys.stderr)))
+        if wide := width(sys.stderr, otherwise=0):
+            text = "\n".join(part for line in text.split("\n") for part in _heading(line, wide))
         print(text, file=sys.stderr, flush=True)
     except (OSError, ValueError):
         sys.stderr = _Nowhere()
@@ -67,16 +67,16 @@ def show_table(
         sys.stdout.write("\n".join([head, *lines]) + "\n")
 
 
-def width(stream: TextIO) -> int:
+def width(stream: TextIO, otherwise: int = WIDE) -> int:
     """The columns of a stream: `$COLUMNS`, else those of the terminal, else many."""
-    otherwise = (WIDE, 24)
     if stream.isatty() or os.environ.get("COLUMNS"):
-        return max(NARROWEST, shutil.get_terminal_size(otherwise).columns)
-    return WIDE
+        return max(NARROWEST, shutil.get_terminal_size((WIDE, 24)).columns)
+    return otherwise
 
 
-def folded(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of a text, folded between words. A word that is too long stays whole."""
+def folded(text: str, width: int, indent: str = "", below: str | None = None) -> list[str]:
+    """Lines of a text, folded between words. A word that is too long stays whole. Lines but the
+    first of a paragraph may have another indent, that of what stands `below`."""
     return [
         line.replace(KEEP, " ")
         for paragraph in text.split("\n")
@@ -84,7 +84,7 @@ def folded(text: str, width: int, indent: str = "") -> list[str]:
             paragraph,
             width,
             initial_indent=indent,
-            subsequent_indent=indent,
+            subsequent_indent=indent if below is None else below,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -102,7 +102,7 @@ def tabled(
 
     `words` are the columns that may be folded, between words (default: the last one). Columns
     stand side by side as long as they fit, the last one also where it has to be folded; what does
-    not fit comes below its row, indented. A row of one text is a heading.
+    not fit comes below its row, indented. A row of one text is a heading, or a note.
 
     >>> rows = [("one", "1", "some longer words"), ("eleven", "11", "words")]
     >>> print("\\n".join(tabled(("name", "n", "says"), rows, 34)))
@@ -149,8 +149,14 @@ def tabled(
 
     drawn = [GAP.join(columns[i].ljust(wide[i]) for i in range(beside)).rstrip()]
     for row in rows:
-        drawn += row if len(row) == 1 else [*lines(row), *below(row)]
+        drawn += _heading(row[0], width) if len(row) == 1 else [*lines(row), *below(row)]
     return drawn
+
+
+def _heading(text: str, width: int) -> list[str]:
+    """A line of its own, folded to itself."""
+    before = text[: len(text) - len(text.lstrip(" "))]
+    return folded(text.lstrip(" "), width, before, max(before, BELOW))
 
 
 def _padded(text: str, wide: int) -> str:

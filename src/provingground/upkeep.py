@@ -14,7 +14,7 @@ import numpy as np
 from provingground import files, identity, programs
 from provingground.chunk import Chunk, Copies
 from provingground.config import pars, traced
-from provingground.errors import InputError, RunError
+from provingground.errors import DataMissing, InputError, RunError
 from provingground.grid import Group, Point, Program
 from provingground.identity import Identity
 from provingground.results import misfit
@@ -46,7 +46,8 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     Cells are stale when their program is not the one of today's sources and libraries. With
     `adopt` a few of them are run again; if all agree within the tolerance, the new program
     takes over the name, and so the results, of the old one. Of cells with probes or parts of a
-    user's own the sources are not known here: they are neither stale nor adopted.
+    user's own the sources are not known here: they are neither stale nor adopted. Nor are those of
+    a data set that is not here.
     """
     groups: dict[tuple[Program, str], list[Chunk]] = {}
     chunks = list(store.chunks(study.name))
@@ -61,11 +62,13 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
         for chunk in members
         if not _named_well(study, program, chunk)
     ]
+    away = {name: why for name in {p.data for p, _ in groups} if (why := _away(study, name))}
     today = {
         program: _identity(study, _point(study, program, members[0], 0), store)
         for (program, _), members in groups.items()
+        if program.data not in away
     }
-    current = {p: old for p, old in groups if (new := today[p]) and new.fingerprint == old}
+    current = {p: old for p, old in groups if (new := today.get(p)) and new.fingerprint == old}
     for (program, known), members in groups.items():
         if current.get(program) == known:
             dims = programs.probe_dims(study.simulators[program.simulator].probes)
@@ -80,6 +83,8 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
     remarks = [_differ(store.path / study.name, c) for c in unequal if not c.alike]
     stale = adopted = refused = foreign = 0
     for (program, old), members in groups.items():
+        if program.data in away:
+            continue
         if members[0].about.get("changes"):
             foreign += sum(len(c.cells) for c in members)
             continue
@@ -101,8 +106,21 @@ def verify(study: Study, store: Store, adopt: bool = False) -> State:
             f"{foreign} cells of {study.name} have probes or parts of a user's own, whose sources "
             "are not known here; whether these are stale shows when they are run again"
         )
+    remarks += [
+        f"whether cells of {study.name} are stale is not known: {why}" for why in away.values()
+    ]
     cells = sum(len(c.cells) for c in chunks)
     return State(len(chunks), cells, stale, adopted, refused, tuple(problems), tuple(remarks))
+
+
+def _away(study: Study, data: str) -> str:
+    """Why a data set of stored cells cannot be read, if it cannot."""
+    try:
+        if data in study.data:
+            programs.data_of(study, data)
+    except DataMissing as missing:
+        return str(missing)
+    return ""
 
 
 def _other_shapes(chunks: Sequence[Chunk]) -> list[str]:

@@ -1,6 +1,7 @@
 """What becomes of a claim: an estimate against its bounds."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -9,7 +10,7 @@ from scipy.special import stdtrit
 
 from provingground import reprs
 from provingground.claims import Claim
-from provingground.errors import place_of
+from provingground.errors import told
 from provingground.reprs import shown
 from provingground.stats import UNDECIDED, Estimate, Everywhere
 
@@ -31,10 +32,25 @@ class Met(NamedTuple):
     vacuous: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        told = f"{self.satisfied} of {self.of} conditions"
-        if self.satisfied < self.of:
-            told += f", worst margin {self.worst:.2g}"
-        return told + (f"; vacuous: {', '.join(self.vacuous)}" if self.vacuous else "")
+        return at_all([self])
+
+
+def at_all(several: Iterable[Met | None]) -> str:
+    """How conditions stand at the settings of several verdicts: a range where they differ.
+
+    >>> at_all([Met(2, 2, 1.3), Met(1, 2, 0.58)])
+    '1 to 2 of 2 conditions, worst margin 0.58'
+    """
+    known = [met for met in several if met is not None]
+    if not known:
+        return ""
+    least, most = min(met.satisfied for met in known), max(met.satisfied for met in known)
+    words = f"{least} to {most}" if least < most else f"{least}"
+    words += f" of {known[0].of} conditions"
+    if least < known[0].of:
+        words += f", worst margin {min(met.worst for met in known):.2g}"
+    vacuous = dict.fromkeys(name for met in known for name in met.vacuous)
+    return words + f"; vacuous: {', '.join(vacuous)}" * bool(vacuous)
 
 
 @shown(reprs.verdict, line=reprs.verdict_line)
@@ -78,11 +94,24 @@ class Verdict:
         parts = []
         if self.decided_at:
             parts.append(f"Decided at {self.decided_at}")
-        if self.verdict == "holds" and self.agrees is False:
-            parts.append(f"The interval excludes the theory's own value, {self.theory:g}")
+        parts += filter(None, [self._theory_apart()])
         if self.because:
             parts.append(f"Explained by {', '.join(self.because)}")
         return ". ".join(parts)
+
+    def _theory_apart(self) -> str:
+        """What is to be said of the theory's own value, which of several settings is looked for in
+        their joint intervals, while the one that is shown may be that of one setting alone."""
+        if self.verdict != "holds" or self.theory is None or self.agrees is None:
+            return ""
+        shown = _holds_theory(self.estimate, self.theory)
+        if self.agrees:
+            jointly = (
+                f"The joint intervals of all settings hold the theory's own value, {self.theory:g}"
+            )
+            return "" if shown else jointly
+        where = "The joint interval of another setting" if shown else "The interval"
+        return f"{where} excludes the theory's own value, {self.theory:g}"
 
     @property
     def surprise(self) -> bool:
@@ -93,7 +122,7 @@ class Verdict:
     def trouble(self) -> bool:
         """Whether a check must not pass: a surprise, a headline claim left undecided, or one that
         cannot be measured at the settings that were declared for it."""
-        undecided = self.headline and self.verdict == "unknown"
+        undecided = self.headline and self.verdict in ("unknown", "unmeasured")
         return self.surprise or undecided or (self.verdict == "unmeasured" and self.declared)
 
     @property
@@ -102,9 +131,28 @@ class Verdict:
         return seeds_needed(self.estimate, self.within, self.seeds)
 
 
+class Skipped(NamedTuple):
+    """An experiment that was not judged, since the data set that it needs is not here."""
+
+    study: str
+    experiment: str
+    data: str
+    why: str
+    command: str  # what gets it
+    headline: bool
+
+    @property
+    def at(self) -> str:
+        return f"{self.study}/{self.experiment}"
+
+
 @shown(reprs.verdicts)
 class Verdicts(list[Verdict]):
-    """Verdicts, which show themselves as a table."""
+    """Verdicts, which show themselves as a table; and the experiments that were `skipped`."""
+
+    def __init__(self, verdicts: Iterable[Verdict] = (), skipped: Iterable[Skipped] = ()) -> None:
+        super().__init__(verdicts)
+        self.skipped = tuple(skipped)
 
 
 def decide(found: Estimate | Everywhere, within: tuple[float, float]) -> Decision:
@@ -126,17 +174,19 @@ def decide(found: Estimate | Everywhere, within: tuple[float, float]) -> Decisio
 
 def deciding(found: Everywhere, within: tuple[float, float]) -> tuple[str, Estimate]:
     """The setting that decides about all, and its estimate: the one farthest out, or nearest to
-    the bounds; one without an interval only if there is no other."""
+    the bounds; one without an interval where all others hold, or if there is no other."""
 
     def room(one: Estimate) -> float:
         inside = min(one.value - within[0], within[1] - one.value)
         spread = max(one.high - one.low, 1e-12 * abs(one.value), 1e-300)
         return inside / spread if math.isfinite(inside) and math.isfinite(spread) else math.inf
 
-    failed = decide(found, within) == "fails"
-    table = found.joint if failed else found.each
+    decision = decide(found, within)
+    table = found.joint if decision == "fails" else found.each
     number = min(range(len(table)), key=lambda n: room(table[n]))
-    if room(table[number]) == math.inf:  # bounds that nothing reaches, or no interval anywhere
+    if decision == "unknown" and decide(table[number], within) == "holds":
+        number = next(n for n, one in enumerate(table) if decide(one, within) != "holds")
+    elif room(table[number]) == math.inf:  # bounds that nothing reaches, or no interval anywhere
         number = next((n for n, one in enumerate(table) if math.isnan(one.low)), number)
     return found.settings[number], table[number]
 
@@ -147,8 +197,13 @@ def agreeing(found: Estimate | Everywhere, theory: float | None) -> bool | None:
     several = found.joint if isinstance(found, Everywhere) else (found,)
     if theory is None or not all(math.isfinite(one.low + one.high) for one in several):
         return None
-    slack = ROUNDING * abs(theory)
-    return all(one.low - slack <= theory <= one.high + slack for one in several)
+    return all(_holds_theory(one, theory) for one in several)
+
+
+def _holds_theory(found: Estimate, theory: float) -> bool:
+    """Whether the theory's own value lies in an interval, up to rounding."""
+    slack = max(ROUNDING * abs(theory), 1e-9)
+    return found.low - slack <= theory <= found.high + slack
 
 
 def judge(
@@ -174,8 +229,7 @@ def judge(
                 decided_at, estimate = deciding(found, claim.within)
         except Exception as error:  # a typo, or an axis that was left out
             decision = "unmeasured"
-            told = f"{type(error).__name__}: {error}{place_of(error)}"
-            note = f"could not be measured ({told}). {note}"
+            note = f"could not be measured: {told(error)}. {note}"
         if diverged and decision != "unmeasured":
             decision, note = "unknown", f"{diverged} of {cells} cells diverged. {note}"
     return Verdict(

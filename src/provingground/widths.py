@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 LANES: dict[LaneMode, int] = {"serial": 32, "wide": 1024}
 # On a GPU small trainings wait for kernels to start, so large sweeps of them are as wide as this,
 # if the largest arrays of so many lanes take no more than a share of the memory. Measured on an
-# H200 with 16 times the trainings of the benchmarks: W4 1.2, W5 3.3 times faster than 1024 lanes.
-WIDEST = 8192
+# H200 with 16 times the trainings of the benchmarks: W4 is 1.2 times faster with 3072 lanes than
+# with 768, W5 3.3 times with 6144 than with 1008, and another 1.26 times with 24,576.
+WIDEST = 65_536
 SHARE_OF_ONE_ARRAY = 1 / 16
 TUNE_WORTH = 30  # tune the width where the forecast is this many times the cost of tuning
 TUNE_SECONDS = 10.0
@@ -26,25 +27,33 @@ def chosen_lanes(job: "Job", program: Program) -> int:
     """The width measured for this program and device, else the backend's rule."""
     if job.study.simulators[program.simulator].host:
         return 1
-    return measured_lanes(job, program) or lanes_by_rule(job, program) * job.where.devices
+    by_rule = lanes_by_rule(job, program) * job.machine_of(program).devices
+    return measured_lanes(job, program) or by_rule
 
 
 def lanes_by_rule(job: "Job", program: Program) -> int:
     """The lanes of a call for each device, where none were measured."""
-    least = LANES[job.mode]
+    machine = job.machine_of(program)
+    least = LANES[machine.mode]
     group = next(g for g in job.groups if g.program == program)
     cells = len(group.points) * len(job.sweep.seeds)
-    if job.mode == "serial" or cells <= least * job.where.devices:
+    if machine.mode == "serial" or cells <= least * machine.devices:
         return least
-    fit = int(SHARE_OF_ONE_ARRAY * job.where.memory) // max(1, job.array_bytes(group))
+    fit = int(SHARE_OF_ONE_ARRAY * machine.memory) // max(1, job.array_bytes(group))
     return min(max(least, 1 << max(0, fit.bit_length() - 1)), WIDEST)
 
 
 def measured_lanes(job: "Job", program: Program) -> int | None:
     """The width that was measured for a program on this device."""
     text = job.store.note("lanes", job.on_device(program)) or ""
-    rule = LANES[job.mode] * job.where.devices
+    rule = rule_of(job, program)
     return int(text) if text in {str(lanes) for lanes in widths(rule)} else None
+
+
+def rule_of(job: "Job", program: Program) -> int:
+    """The width around which is measured."""
+    machine = job.machine_of(program)
+    return LANES[machine.mode] * machine.devices
 
 
 def widths(rule: int) -> tuple[int, ...]:
@@ -66,9 +75,8 @@ def tune(job: "Job", todo: Sequence["Block"]) -> bool:
             continue
         if job.study.simulators[program.simulator].host:
             continue
-        rule = LANES[job.mode] * job.where.devices
         cost = {}
-        for lanes in widths(rule):
+        for lanes in widths(rule_of(job, program)):
             tried = replace(job, lanes=lanes)
             tried.groups = job.groups
             block = tried.whole(number)[0]

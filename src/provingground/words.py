@@ -73,8 +73,10 @@ def cost(forecast: "Forecast", refined: bool = False) -> str:
     Of a `refined` sweep not all cells are run.
     """
     known = f"{count(forecast.cells, 'cell')}, {forecast.stored} stored"
-    if forecast.unseen:
-        known += f", {forecast.unseen} not known before their code is traced"
+    if forecast.unseen == forecast.cells:
+        known = f"{count(forecast.cells, 'cell')}, some of which may be stored"
+    elif forecast.unseen:
+        known += f", and maybe some of {forecast.unseen} others"
     if not forecast.left:
         return f"{known}; nothing to run"
     programs, timed = forecast.programs, forecast.programs - forecast.untimed
@@ -87,5 +89,5 @@ def cost(forecast: "Forecast", refined: bool = False) -> str:
     if forecast.compiling >= 1:
         told += f" and up to {duration(forecast.compiling)} of compiling"
     if forecast.untimed:
-        told += f" for {timed} of them, the others not timed yet"
+        told += f" for {timed} of the programs; the others are not timed on this machine yet"
     return told

@@ -208,9 +208,7 @@ class Weather:
         return self.command("show", "storming/first")
 
     def verify(self) -> int:
-        if not (code := self.command("verify")):
-            self.right(pg.load("storming/first", store=self.store), all_of_it=False)
-        return code
+        return self.command("verify") or self.load()
 
     def load(self) -> int:
         try:

@@ -3,6 +3,9 @@
 import re
 import shutil
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -180,3 +183,9 @@ def test_lanes_that_do_not_fit_into_memory_are_halved(tmp_path, monkeypatch):
     assert ds.attrs["lanes"] == "2"
     assert ds.attrs["missing"] == 0
     xr.testing.assert_allclose(ds, whole, rtol=1e-6)
+
+
+def test_trainings_that_call_lapack_do_not_wait_for_each_other(tmp_path):
+    """Each alone fills a thread of XLA's pool while it waits for another: two waited for ever."""
+    program = [sys.executable, str(Path(__file__).with_name("lapack.py")), str(tmp_path / "store")]
+    assert subprocess.check_output(program, text=True, timeout=120).split() == ["32"]

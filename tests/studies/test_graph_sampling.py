@@ -1,5 +1,3 @@
-import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -7,118 +5,64 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_graphs import (
+    ALGORITHM,
+    BATCH,
+    DENSE,
+    DRAWN,
+    DRAWS,
+    SAMPLE,
+    SAMPLES,
+    SPARSE_GRAPH,
+    START,
+    STUBS,
+    bits,
+    dense,
+    groups_of,
+    jit,
+    key,
+    same,
+    setting,
+    small_graph,
+    weights,
+)
 
-from provingground import identity
 from provingground.data import graphs
-from provingground.errors import InputError
-from provingground.keys import seed_key
-from provingground.studies.graph_sampling import own, samplers, theory
+from provingground.studies.graph_sampling import (
+    model,
+    samplers,
+    theory,
+)
 from provingground.studies.graph_sampling.algorithm2 import (
     Perturbation,
     decay,
     perturb,
     perturbed,
     regulariser,
-    simulate_algorithm,
 )
 from provingground.studies.graph_sampling.graph import (
-    Graph,
-    Sparse,
-    aggregate,
     column_norms2,
-    matched_stubs,
-    random_graph,
-    random_sparse_graph,
     row_sums,
 )
 from provingground.studies.graph_sampling.model import (
     Config,
-    Fixed,
     Task,
     Weights,
     batch_weights,
     degree_groups,
-    drawn_graph,
     dropout,
     effective,
     errors,
-    initial_weights,
     network,
     neuron_draws,
     sample,
-    simulate,
-    simulate_sparse,
     squared_error,
     task_of,
     training_groups,
 )
 from provingground.studies.graph_sampling.targets import concept_target, figure_target
-
-TINY: dict[str, Any] = dict(
-    nodes=40, group_share=0.25, degree_1=6, degree_2=2, dim=3, teacher=4, samples=25, width=6,
-    steps=12, record=3, lr=0.02, drawn=60, outputs_drawn=2,
-)  # fmt: skip
-
-
-def jit(function):
-    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
-
-
-DENSE, SPARSE, ALGORITHM = jit(simulate), jit(simulate_sparse), jit(simulate_algorithm)
-DRAWN = jit(lambda cfg, key: drawn_graph(cfg, key))
-START = jit(lambda cfg, key: initial_weights(cfg, key, 10, 2))
-SAMPLE, BATCH = jit(sample), jit(batch_weights)
-
-
-def setting(precision="float64", **changes):
-    return identity.typed(Config(**(TINY | changes)), precision)
-
-
-def key(seed=0):
-    return seed_key("graph_sampling", seed)
-
-
-def bits(seed, *shape):
-    """Random words by numpy: a program for each shape would have to be compiled."""
-    return jnp.asarray(np.random.default_rng(seed).integers(0, 2**32, shape, np.uint32))
-
-
-FULL_GRAPH, SPARSE_GRAPH, STUBS = jit(random_graph), jit(random_sparse_graph), jit(matched_stubs)
-
-
-@functools.cache
-def graph_in(x64, seed, n, sparse, high, low) -> Graph:
-    group = jnp.where(jnp.arange(n) < n // 4, 0, 1)
-    degree = jnp.where(group == 0, high, low).astype(int)
-    return (SPARSE_GRAPH if sparse else FULL_GRAPH)(bits(seed, high + 1, n), group, degree)
-
-
-def small_graph(seed=0, n=40, sparse=False, high=6, low=2) -> Graph:
-    return graph_in(jax.config.jax_enable_x64, seed, n, sparse, high, low)  # pyright: ignore
-
-
-PRODUCT = jit(aggregate)
-
-
-def dense(graph: Graph) -> np.ndarray:
-    return np.asarray(PRODUCT(graph.a, jnp.eye(len(graph.group))), float)
-
-
-def weights(seed, d, m, k) -> tuple[Weights, Fixed]:
-    rng = np.random.default_rng(seed)
-    w, v, b1, b2, c = (rng.normal(size=s) for s in ((d, m), (m, m), (m,), (m,), (m, k)))
-    return Weights(jnp.array(w), jnp.array(v)), Fixed(*map(jnp.array, (b1, b2, c)))
-
-
-def same(a, b, rtol=1e-9, atol=1e-12, but=()):
-    for field in dataclasses.fields(a):
-        if field.name not in but:
-            left, right = getattr(a, field.name), getattr(b, field.name)
-            np.testing.assert_allclose(left, right, rtol, atol, err_msg=field.name)
-
 
 # ------------------------------------------------------------------------------- graphs
 
@@ -168,73 +112,7 @@ def test_more_slots_change_nothing():
         np.testing.assert_array_equal(a[:count], b[:count])
 
 
-# ------------------------------------------------------------------- sparse and dense
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_lists_of_neighbours_are_the_dense_matrix(seed):
-    with jax.enable_x64(True):
-        full, listed = small_graph(seed), small_graph(seed, sparse=True)
-        np.testing.assert_allclose(dense(listed), dense(full), rtol=1e-12)
-        np.testing.assert_array_equal(listed.degree, full.degree)
-        np.testing.assert_allclose(column_norms2(listed.a), column_norms2(full.a), rtol=1e-12)
-        again = own.graph(np.argwhere(np.triu(np.asarray(full.a), 1) > 0), group=full.group)
-        np.testing.assert_allclose(dense(again), dense(full), rtol=1e-12)
-        np.testing.assert_allclose(column_norms2(again.a), column_norms2(full.a), rtol=1e-12)
-
-
-def test_training_with_lists_on_one_s_own_graph_is_dense_training(double):
-    graph = DRAWN(setting(), key())
-    edges = np.argwhere(np.triu(np.asarray(graph.a), 1) > 0)
-    found = SPARSE(setting(), key(), own.graph(edges, group=graph.group))
-    same(DENSE(setting(), key()), found, rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.slow
-def test_a_graph_of_20000_nodes_needs_no_dense_matrix():
-    n, hubs = 20_000, 200
-    rng = np.random.default_rng(0)
-    ends = rng.integers(0, n, (30_000, 2))
-    spokes = np.stack([rng.integers(0, hubs, 20_000), rng.integers(0, n, 20_000)], axis=1)
-    matrix = sp.coo_array((np.ones(50_000), np.concatenate([ends, spokes]).T), shape=(n, n))
-    data = own.graph(matrix)
-    assert isinstance(data.a, Sparse)
-    cfg = setting("float32", samples=1000, width=4, steps=3, record=2)
-    sizes = (("degree_1", 6), ("degree_2", 2), ("drawn", 60), ("width", 4))
-    object.__setattr__(cfg, "_sizes", sizes)  # the padding would only cost time
-    compiled = SPARSE.lower(cfg, key(), data).compile()
-    used: Any = compiled.memory_analysis()
-    assert used.temp_size_in_bytes < n * n / 4  # not a bit for each pair of nodes
-    probes = compiled(cfg, key(), data)
-    assert np.isfinite(probes.test_error).all()
-    assert probes.test_error[-1] < probes.test_error[0]
-    found = own.summary(data, (0.9, 0.1))
-    assert probes.norm_inf == pytest.approx(found["norm_inf"], rel=1e-5)
-    assert found["sizes"].sum() == n
-    assert found["degrees"][0] > 10 * found["degrees"][1]
-    x = rng.normal(size=(n, 2)).astype(np.float32)
-    expected = graphs.normalised(graphs.adjacency(matrix)) @ x
-    np.testing.assert_allclose(PRODUCT(data.a, jnp.asarray(x)), expected, atol=1e-5)
-
-
-def test_groups_of_one_s_own_are_checked():
-    with pytest.raises(InputError, match="groups"):
-        own.graph([(0, 1)], groups=17)
-    with pytest.raises(InputError, match="each of 2 nodes"):
-        own.graph(sp.csr_array(np.ones((2, 2))), group=[0, 0, 1])
-    with pytest.raises(InputError, match="at most 16"):
-        own.graph([(0, 1)], group=[0, 16])
-    with pytest.raises(InputError, match="2 scales for 3"):
-        own.summary(own.graph([(0, 1), (1, 2)], group=[0, 1, 2]), (1.0, 1.0))
-    np.testing.assert_array_equal(own.groups_by_degree(np.array([100, 1, 50, 2]), 2), [0, 1, 0, 1])
-    np.testing.assert_array_equal(own.groups_by_degree(np.array([3, 3]), 2), [0, 0])
-
-
 # ------------------------------------------------------------------------------ samplers
-
-
-def groups_of(group, kept, p_star):
-    return samplers.groups(jnp.asarray(group), jnp.asarray(kept), jnp.asarray(p_star))
 
 
 KEEP = jit(lambda b, g: samplers.sampled_nodes(b, g))
@@ -255,10 +133,6 @@ def test_group_sampling_keeps_its_number_of_each_group(cuts, fraction, seed):
     np.testing.assert_array_equal(g.size, counts)
     np.testing.assert_array_equal(np.bincount(group[chosen], minlength=3), g.drawn)
     np.testing.assert_allclose(g.drawn, fraction * counts, atol=0.501)
-
-
-DRAWS = 4000
-SAMPLES = jit(jax.vmap(samplers.group_sample, in_axes=(0, None, None)))
 
 
 def mean_matrix(drawn, graph):
@@ -689,3 +563,95 @@ def test_the_loss_is_half_the_mean_of_squared_distances():
     assert float(
         squared_error(jnp.asarray(f), jnp.asarray(y), jnp.array([0.5, 0.5]))
     ) == pytest.approx(by_hand)
+
+
+@given(
+    st.tuples(st.integers(1, 99), st.integers(1, 99)).filter(lambda d: d[0] != d[1]),
+    st.floats(0.01, 0.99),
+)
+def test_fastgcn_never_prefers_the_higher_of_two_degrees(degrees, share):
+    """Of columns in expectation, whatever the sizes of the groups."""
+    low, high = sorted(degrees)
+    assert theory.importance_ratio((high, low), (share, 1 - share)) < 1
+
+
+def test_noise_of_unequal_fractions_is_a_mean_of_both():
+    degrees, sizes, p = (10, 1), (100, 1900), (0.9, 0.1)
+    equal = theory.sampling_noise(degrees, sizes, p, (0.8, 0.8))
+    assert equal == pytest.approx(theory.aggregation_noise(0.8))
+    mixed = theory.sampling_noise(degrees, sizes, p, (0.95, 0.65))
+    assert theory.aggregation_noise(0.95) < mixed < theory.aggregation_noise(0.65)
+    twice = theory.sampling_noise(degrees, sizes, (1.8, 0.2), (0.95, 0.65))
+    assert twice == pytest.approx(mixed)
+
+
+def test_the_theory_of_a_setting_has_its_unequal_fractions():
+    """Not those of the smaller one alone: the first group is sampled half, and weighs little."""
+    cfg = Config(kept_1=0.5, kept_2=0.9, p1=0.1, p2=0.9)
+    found = theory.theory(cfg).values
+    assert found["sampling_noise"] < 0.2 < float(theory.aggregation_noise(0.5))
+    assert found["poly"] == pytest.approx(
+        theory.reached_poly((10, 1), (100, 1900), (0.1, 0.9), (0.5, 0.9))
+    )
+
+
+def test_poly_of_symmetric_sampling_is_that_of_its_condition():
+    degrees, sizes, p = (10, 1), (100, 1900), (0.9, 0.1)
+    poly = theory.reached_poly_symmetric(degrees, sizes, p, (0.9, 0.8))
+    least = theory.least_fraction_symmetric(degrees, sizes, p, poly)
+    assert (least <= np.array([0.9, 0.8]) + 1e-12).all()
+    assert np.isclose(least, [0.9, 0.8]).any()
+
+
+@pytest.mark.parametrize("f", [0.5, 0.9, 0.98])
+@pytest.mark.parametrize(("share", "p"), [(0.05, (0.9, 0.1)), (0.5, (0.5, 0.5))])
+def test_the_condition_in_lemma_d_1_3_is_not_that_of_d_17(share, p, f):
+    """It has p for the root of p, and the power -1 for -2; at the settings of the claims."""
+    at = (10, 1), (share, 1 - share), p, (f, f)
+    ratio = theory.reached_poly(*at) / theory.reached_poly_symmetric(*at)
+    assert 0.9 < ratio < 1.75
+    assert abs(ratio - 1) > 0.02
+
+
+def test_fastgcn_s_noise_is_its_number_of_draws(double):
+    graph = small_graph()
+    cfg = setting(sampler="fastgcn", drawn=30)
+    object.__setattr__(cfg, "_sizes", (("drawn", 32),))
+    norms = column_norms2(graph.a)
+    q, g = samplers.importance(norms), training_groups(cfg, graph.group)
+    keys = jax.random.split(jax.random.key(7), DRAWS)
+    c = np.asarray(jit(jax.vmap(lambda k: sample(cfg, k, g, q)))(keys).cols[:, 0])
+    found = ((c - 1) ** 2 @ np.asarray(norms)).mean() / np.sum(np.asarray(norms))
+    assert found == pytest.approx(float(model.noise_theory(cfg, g, q, norms)), rel=0.05)
+    assert float(model.noise_theory(cfg, g, q, norms)) == pytest.approx(39 / 30)
+
+
+def test_a_row_times_features_of_unit_norm_is_at_most_its_sum(double):
+    """Lemma D.1.1; where all features are alike the two are equal."""
+    a, x = dense(small_graph()), np.random.default_rng(0).normal(size=(40, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    norms, sums = np.linalg.norm(a @ x, axis=1), a.sum(axis=1)
+    assert (norms <= sums + 1e-12).all()
+    assert norms.min() < 0.9 * sums.max()
+    np.testing.assert_allclose(np.linalg.norm(a @ np.tile(x[:1], (40, 1)), axis=1), sums)
+
+
+def test_the_largest_row_of_theory_is_that_of_rows_drawn_independently():
+    """Monte Carlo of its own assumptions: one dropped neighbour counts whole, none vanishes."""
+    degrees, sizes, p, f, nodes = (3, 2), (50, 150), (0.9, 0.4), (0.9, 0.8), 40
+    rng, d = np.random.default_rng(0), np.array(degrees)
+    ends = d * np.array(sizes) / np.sum(d * np.array(sizes))
+    largest = []
+    for _ in range(4000):
+        found = []
+        for u, count in enumerate((10, 30)):
+            entry = np.array(p) / np.sqrt((d[u] + 1) * (d + 1))
+            dropped = [rng.binomial(d[u], ends[i] * (1 - f[i]), count) for i in range(2)]
+            loop = np.where(rng.random(count) < f[u], 1 / f[u] - 1, 1) * p[u] / (d[u] + 1)
+            rest = sum(entry[i] * (1 / f[i] - 1) * d[u] * ends[i] * f[i] for i in range(2))
+            found.append(entry[0] * dropped[0] + entry[1] * dropped[1] + loop + rest)
+        largest.append(np.concatenate(found).max())
+    expected = theory.largest_row(degrees, sizes, p, f, nodes)
+    assert expected == pytest.approx(np.mean(largest), rel=0.01)
+    late = theory.largest_row((10, 1), (100, 1900), (0.9, 0.1), (0.99, 0.99), 2000)
+    assert late > 10 * theory.reached_poly((10, 1), (100, 1900), (0.9, 0.1), (0.99, 0.99))

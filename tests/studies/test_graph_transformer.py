@@ -12,38 +12,40 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provingground import grid, identity, plot
+from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import seed_key, stream, uniform
-from provingground.nets.losses import hinge
-from provingground.studies.graph_transformer import STUDY, measures, own, theory
-from provingground.studies.graph_transformer.graph_level import read_out, simulate_graphs
-from provingground.studies.graph_transformer.model import (
+from provingground.studies.graph_transformer import any_graph, four, gat, theory
+from provingground.studies.graph_transformer import graphs as whole_graphs
+from provingground.studies.graph_transformer import nodes as on_nodes
+from provingground.studies.graph_transformer.data import (
     Config,
     Graph,
     Nodes,
-    Weights,
-    attend,
     confusion_ratio,
     core_distance,
     distances,
     draw,
-    initial_weights,
-    outputs,
+    kinds,
+    labelled,
     random_edges,
     random_nodes,
     ring_counts,
     sample,
-    simulate,
     smallest,
     winning_margins,
 )
-from provingground.studies.graph_transformer.nodes import (
-    Pool,
-    absolute_encoding,
-    output,
-    simulate_nodes,
+from provingground.studies.graph_transformer.figures import reduction, shared
+from provingground.studies.graph_transformer.graphs import read_out
+from provingground.studies.graph_transformer.model import (
+    Weights,
+    attend,
+    hinge,
+    initial_weights,
+    outputs,
+    simulate,
 )
+from provingground.studies.graph_transformer.nodes import Pool, absolute_encoding, output
 
 TINY: dict[str, Any] = dict(
     nodes=48, degree=6, samples=12, sampled=10, bank=4, width=12, steps=30, record=4, lr=0.3,
@@ -59,7 +61,7 @@ def jit(function, **how):
     )  # compiles fast
 
 
-COUNTS, NODES, GRAPHS, DRAW = map(jit, (simulate, simulate_nodes, simulate_graphs, draw))
+COUNTS, NODES, GRAPHS, DRAW = map(jit, (simulate, on_nodes.simulate, whole_graphs.simulate, draw))
 SAMPLE, OUTPUT, OUTPUTS, EDGES = map(jit, (sample, output, outputs, random_edges))
 SMALLEST = jit(smallest)
 INITIAL = jit(initial_weights, static_argnums=2)
@@ -88,8 +90,8 @@ def same(a, b, rtol=1e-9, atol=1e-12):
     [
         {},
         {"core": 2, "core_only": 1.0},
-        {"attention": 0.0, "encoding": 0.0, "core_only": 1.0},
-        {"encoding": 0.0, "frac_disc": 0.25, "samples": 7},
+        {"attention": 0.0, "bias_scale": 0.0, "core_only": 1.0},
+        {"bias_scale": 0.0, "frac_disc": 0.25, "samples": 7},
     ],
     ids=str,
 )
@@ -105,7 +107,7 @@ def test_noise_changes_the_training_a_little(double):
 
 
 def test_what_is_not_trained_stays(double):
-    probes = COUNTS(tiny(attention=0.0, encoding=0.0), KEY)
+    probes = COUNTS(tiny(attention=0.0, bias_scale=0.0), KEY)
     np.testing.assert_array_equal(probes.dist_bias, 0.0)
     np.testing.assert_allclose(probes.attention_relevant, probes.attention_relevant[0], rtol=1e-12)
     assert np.ptp(COUNTS(tiny(), KEY).dist_bias) > 1e-3
@@ -184,6 +186,54 @@ def test_margins_of_the_random_graph_are_those_of_the_theory():
         assert gap[~is_disc].mean() == pytest.approx(plain, rel=1e-5)
 
 
+@pytest.mark.parametrize("frac_disc", [0.25, 0.4, 0.7])
+def test_the_largest_core_ring_is_that_of_the_theory(frac_disc):
+    cfg = single(frac_disc=frac_disc)
+    _, edges = edges_of(cfg)
+    predicted = theory.largest_core_ring(1000, frac_disc, 0.05, 120)
+    assert edges.sum(axis=1).max() == pytest.approx(predicted, rel=0.06)
+    assert int(edges.sum(axis=1).argmax()) < round(frac_disc * 1000)  # a discriminative node's
+
+
+def test_hubs_change_the_largest_ring_and_no_vote():
+    """What `ring_is_no_cause` rests on: all that other nodes see of ring 1 stays as it is."""
+    plain, hubs = (
+        edges_of(single(nodes=200, degree=20, confusion_ratio=0.1, hubs=h)) for h in (0, 1)
+    )
+    pattern = np.asarray(plain[0].pattern)
+    assert hubs[1].sum(axis=1).max() > 1.5 * plain[1].sum(axis=1).max()
+    towards = [
+        np.stack([e[pattern > 1][:, pattern == k].sum(axis=1) for k in (0, 1)])
+        for _, e in (plain, hubs)
+    ]
+    np.testing.assert_array_equal(towards[0], towards[1])
+    assert hubs[1][0, pattern > 1].all()  # the hub of the first pattern is chosen by all
+
+
+@pytest.mark.parametrize("frac_disc", [0.3, 0.8])
+def test_literal_edges_bring_every_degree_to_what_the_text_asks(frac_disc):
+    cfg = single(nodes=200, degree=20, frac_disc=frac_disc, disc_edges="literal")
+    nodes, edges = edges_of(cfg)
+    pattern = np.asarray(nodes.pattern)
+    disc = pattern < 2
+    assert (edges == edges.T).all()
+    assert (edges[disc].sum(axis=1) >= 20).all()
+    assert not edges[np.ix_(pattern == 0, pattern == 1)].any()
+    inside = edges[np.ix_(disc, disc)].sum(axis=1)
+    assert (inside > 0).any() == (frac_disc > 0.5)  # else the degree is large enough
+    assert frac_disc < 0.5 or edges[disc].sum(axis=1).mean() < 30  # and not by much
+
+
+def test_missed_kinds_are_never_labelled():
+    cfg = single(nodes=200, missed=2, samples=100)
+    nodes = random_nodes(cfg, KEY)
+    order = np.asarray(labelled(cfg, KEY, nodes))
+    kind = np.asarray(kinds(nodes))[order[:100]]
+    assert not np.isin(kind, [4, 5]).any()
+    assert set(kind) >= {1, 2, 6, 7}
+    assert sorted(order) == list(range(200))
+
+
 def test_flips_are_the_given_fraction():
     nodes = random_nodes(single(nodes=500, frac_inconsistent=0.14), KEY)
     assert int(jnp.sum(nodes.vote != nodes.label)) == 70
@@ -213,14 +263,14 @@ def figure_3_2():
 
 def test_the_example_of_figure_3_2():
     edges, pattern, label = figure_3_2()
-    data = own.graph(edges, pattern, label)
+    data = any_graph.graph(edges, pattern, label)
     margins = winning_margins(data.rings, data.nodes.label)
     np.testing.assert_array_equal(margins[0, 1:3], [-2, 3])
 
 
 def test_a_summary_knows_the_core_distance_and_the_confusion():
     edges, pattern, label = figure_3_2()
-    found = own.summary(own.graph(edges, pattern, label))
+    found = any_graph.summary(any_graph.graph(edges, pattern, label))
     mean = found["margin"]
     assert found["core_distance"] == 1 + int(np.argmax(mean[1:]))
     assert found["frac_disc"] == 0.9
@@ -229,7 +279,7 @@ def test_a_summary_knows_the_core_distance_and_the_confusion():
 def test_the_confusion_ratio_of_whole_rings():
     rings = jnp.zeros((3, 3, 4)).at[:, :2, 1].set(jnp.array([[6.0, 2.0], [1.0, 3.0], [9.0, 0.0]]))
     y = jnp.array([1.0, -1.0, 1.0])
-    found = own.summary(Graph(Nodes(jnp.array([2, 2, 0]), y, y), rings))
+    found = any_graph.summary(Graph(Nodes(jnp.array([2, 2, 0]), y, y), rings))
     assert found["core_distance"] == 1
     assert found["confusion_ratio"] == pytest.approx((2 / 8 + 1 / 4) / 2)
     assert found["max_ring"] == 9
@@ -241,11 +291,11 @@ def test_the_confusion_ratio_of_whole_rings():
 def test_margins_do_not_depend_on_the_names_of_nodes(random):
     edges, pattern, label = figure_3_2()
     order = np.array(random.sample(range(10), 10))
-    plain = own.summary(own.graph(edges, pattern, label))
+    plain = any_graph.summary(any_graph.graph(edges, pattern, label))
     new_pattern, new_label = np.empty(10, int), np.empty(10, int)
     new_pattern[order], new_label[order] = pattern, label
-    renamed = own.graph([(order[a], order[b]) for a, b in edges], new_pattern, new_label)
-    for name, value in own.summary(renamed).items():
+    renamed = any_graph.graph([(order[a], order[b]) for a, b in edges], new_pattern, new_label)
+    for name, value in any_graph.summary(renamed).items():
         np.testing.assert_allclose(value, plain[name], atol=1e-6)
 
 
@@ -253,7 +303,7 @@ def test_dense_and_sparse_routes_agree():
     cfg = single(nodes=90, degree=4, patterns=5, frac_disc=0.5)
     nodes, edges = edges_of(cfg)
     dense = ring_counts(distances(jnp.asarray(edges), 2), nodes.pattern, 5, 2)
-    data = own.graph(sp.csr_array(edges), np.asarray(nodes.pattern), np.asarray(nodes.label))
+    data = any_graph.graph(sp.csr_array(edges), np.asarray(nodes.pattern), np.asarray(nodes.label))
     np.testing.assert_array_equal(data.rings, dense)
     np.testing.assert_array_equal(data.nodes.vote, nodes.vote)
 
@@ -272,7 +322,7 @@ def test_dense_and_sparse_routes_agree():
 def test_wrong_graphs_of_ones_own_are_refused(wrong):
     good = dict(edges=[(0, 1), (1, 2)], pattern=[0, 1, 2], label=[1, -1, 1])
     with pytest.raises(InputError):
-        own.graph(**(good | wrong))
+        any_graph.graph(**(good | wrong))
 
 
 def big_graph(n=20_000, seed=0):
@@ -292,11 +342,11 @@ def big_graph(n=20_000, seed=0):
 def test_a_graph_of_20000_nodes_needs_no_dense_matrix():
     edges, pattern, label = big_graph()
     tracemalloc.start()
-    data = own.graph(edges, pattern, label)
+    data = any_graph.graph(edges, pattern, label)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000**2 / 4  # a quarter of a byte for each pair of nodes
-    found = own.summary(data)
+    found = any_graph.summary(data)
     assert found["core_distance"] in (1, 2)
     assert found["confusion_ratio"] == 0
     assert found["frac_inconsistent"] < 0.01
@@ -308,7 +358,7 @@ def test_a_graph_of_20000_nodes_needs_no_dense_matrix():
 def test_a_graph_with_features_of_ones_own():
     edges, pattern, label = big_graph(300)
     x = np.eye(8)[pattern] + 0.05 * np.random.default_rng(1).normal(size=(300, 8))
-    data = own.features(edges, x, label, pattern, sampled=12, bank=3)
+    data = any_graph.features(edges, x, label, pattern, sampled=12, bank=3)
     pool = data.samples
     assert pool.ids.shape == (300, 3, 13)
     np.testing.assert_array_equal(pool.ids[:, :, 0], np.arange(300)[:, None] * np.ones((1, 3)))
@@ -372,7 +422,7 @@ def test_keys_and_values_start_near_orthonormal(double):
 @jit
 @jax.grad
 def BIAS_GRADIENT(w: Weights, cfg, pattern, counts, y):
-    return hinge(y, outputs(cfg, w, pattern, counts)[0]).sum()
+    return hinge(cfg, y, outputs(cfg, w, pattern, counts)[0]).sum()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -464,6 +514,65 @@ def test_whole_graphs_are_learned():
     assert 1 + int(np.argmax(probes.dist_bias[-1, 1:])) == core
 
 
+def test_scores_of_a_gat_are_sums(double):
+    """With the two halves of its attention vector at zero a GAT is a GCN on ring 1."""
+    cfg = tiny()
+    w = INITIAL(cfg, seed_key("w", 0), 5)
+    counts = jnp.floor(uniform(seed_key("c", 0), (3, 5, 4)) * 6)
+    pattern = jnp.array([0, 2, 4])
+    none = jnp.zeros(cfg.value_width)
+    still = gat.Weights(none, none, w.w_v, w.w_o, w.b, w.a)
+    f, p = gat.outputs(cfg, still, pattern, counts, jax.nn.relu)
+    g, q = outputs(tiny(attention=0.0), w, pattern, counts)
+    np.testing.assert_allclose(f, g, rtol=1e-6)
+    np.testing.assert_allclose(p, q, rtol=1e-6)
+    u = uniform(seed_key("u", 0), (2, cfg.value_width))
+    moved = gat.Weights(u[0], u[1], w.w_v, w.w_o, w.b, w.a)
+    assert np.abs(gat.outputs(cfg, moved, pattern, counts, jax.nn.relu)[1] - p).max() > 0.01
+
+
+def test_a_gat_learns_on_ring_1():
+    probes = jit(gat.simulate)(single(**(TINY | dict(frac_inconsistent=0.0))), KEY)
+    assert probes.train_loss[-1] < probes.train_loss[0]
+
+
+def test_four_classes_are_wired_by_class():
+    cfg = identity.typed(four.Config(nodes=200, degree=18, confusion_ratio=1 / 6), "float32")
+    graph = jit(four.random_graph)(cfg, KEY)
+    pattern, kind = np.asarray(graph.pattern), np.asarray(graph.kind)
+    assert np.bincount(pattern)[:4].tolist() == [20] * 4
+    rings = np.asarray(graph.rings[:, :4, 1])
+    plain = pattern > 3
+    own = rings[np.arange(200), kind]
+    assert (own[plain] == 15).all()
+    assert (rings.sum(axis=1)[plain] == 18).all()
+    assert (own[~plain] >= 18).all()
+    assert (np.asarray(four.winning_margins(graph))[plain, 1] == 14).all()
+    signs = np.asarray(four.labels(jnp.arange(4)))
+    assert signs.tolist() == [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+
+
+def test_four_classes_are_learned():
+    settings: dict[str, Any] = dict(TINY, frac_inconsistent=0.0, samples=40, steps=150, width=40)
+    settings |= dict(nodes=120, degree=12, lr=1.0, patterns=6, confusion_ratio=0.1, frac_disc=0.4)
+    probes = jit(four.simulate)(identity.typed(four.Config(**settings), "float32"), KEY)
+    assert probes.test_error[-1] < 0.3 < probes.test_error[0]
+
+
+def test_the_margin_of_the_hinge_loss():
+    cfg = dataclasses.replace(Config(), hinge_margin=3.0)
+    y, f = jnp.array([1.0, -1.0, 1.0]), jnp.array([0.5, 0.5, 4.0])
+    np.testing.assert_allclose(hinge(cfg, y, f), [2.5, 3.5, 0.0])
+
+
+def test_long_keys_lock_attention():
+    """The start of section 3.5.1 as printed: the own pattern has all of the attention."""
+    cfg = single(**(TINY | dict(key_scale=400.0, key_error=0.0)))
+    w = INITIAL(cfg, KEY, 5)
+    p = attend((w.w_q.T @ w.w_k)[2], w.b, jnp.ones((5, 4)))
+    np.testing.assert_allclose(p.sum(axis=1), [0, 0, 1, 0, 0], atol=1e-6)
+
+
 def test_read_outs():
     f = jnp.array([1.0, -2.0, 4.0])
     assert read_out(Config(readout="mean"), f) == 1
@@ -476,7 +585,10 @@ def test_read_outs():
 def test_bounds_say_what_the_paper_says():
     at = dict(value_error=0.1, max_ring=120, nodes=1000)
     without = theory.labels_needed(0.0, np.array([0.2, 0.8]), **at)
-    assert without[0] == without[1]  # Remark 1's 1/γ_d² does not follow from (3.9)
+    assert without[0] == without[1]  # with the core ring given there is no γ_d at ε_S = 0
+    ring = theory.largest_core_ring(1000, np.array([0.4, 0.8]), 0.0, 120)
+    law = theory.labels_needed(0.0, np.array([0.4, 0.8]), **{**at, "max_ring": ring})
+    assert law[0] / law[1] == pytest.approx(4, rel=0.2)  # but the ring has: D/γ_d
     assert theory.labels_needed(0.2, 0.4, **at) > theory.labels_needed(0.1, 0.4, **at)
     assert theory.labels_needed(0.5, 0.0, **at) == np.inf
     expected = 14401 * math.log(1000) / (0.9 - 2 * 0.05 * 0.6) ** 2
@@ -506,53 +618,25 @@ def test_the_chance_to_cover_all_kinds():
 # ------------------------------------------------------------------------- measurements
 
 
-def test_hitting_times_are_interpolated():
+def test_times_are_interpolated_and_never_made_up():
     loss = np.array([[1.0, 0.5, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7], [0.0, 0.0, 0.0, 0.0]])
     ds = xr.Dataset(
         {"test_loss": (("seed", "step"), loss)}, {"step": [0, 10, 20, 30], "seed": [0, 1, 2]}
     )
-    found = measures.hitting_time(ds)
+    found = shared.time_of(ds)
     np.testing.assert_allclose(found, [10 + 10 * 0.499 / 0.5, np.nan, 0.0])
     other = ds.drop_vars("step").assign(
         step_values=(("seed", "step"), np.array([[0, 10, 20, 30]] * 3))
     )
-    np.testing.assert_allclose(measures.hitting_time(other), found)
+    np.testing.assert_allclose(shared.time_of(other), found)
 
 
-def paper_dataset(experiment):
-    """Made-up results on the grid of the paper scale: losses that fall to zero or do not."""
-    sweep = grid.plan(STUDY, STUDY.experiment(experiment), "paper")
-    rng = np.random.default_rng(0)
-    axes = {a.name: list(a.labels) for a in sweep.axes}
-    shape = (*map(len, axes.values()), len(sweep.seeds))
-    dims = (*axes, "seed")
-    coords = {**axes, "seed": np.arange(shape[-1]), "step": np.arange(61) * 10.0}
-    coords["ring"] = np.arange(4)
-    for name in ("frac_inconsistent", "frac_disc", "confusion_ratio", "samples", "lr"):
-        if name in axes:
-            coords[name] = np.array(axes[name])
-    like = xr.Dataset(coords=coords)
-    ready = rng.uniform(100, 500, shape)
-    fit = np.clip(1 - np.arange(61) * 10 / ready[..., None], 0, 1)
-    if "samples" in axes:  # few labels: half of the loss stays
-        place = [1] * len(shape)
-        place[dims.index("samples")] = -1
-        labels = np.array(axes["samples"]).reshape(place)
-        fit = np.where((labels < rng.uniform(4, 100, shape))[..., None], 0.5 + fit / 2, fit)
-    for name in ("test_loss", "train_loss", "test_error"):
-        like[name] = ((*dims, "step"), fit)
-    like["attention_relevant"] = 1 - like.train_loss / 2
-    like["dist_bias"] = ((*dims, "step", "ring"), rng.normal(size=(*shape, 61, 4)))
-    like["margin"] = ((*dims, "ring"), rng.normal(size=(*shape, 4)))
-    like["inconsistent"] = (dims, rng.uniform(0, 0.01, shape))
-    like["fewest"] = (dims, rng.integers(0, 3, shape))
-    return like
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("experiment", [e.name for e in STUDY.experiments])
-def test_the_paper_scale_can_be_measured_and_drawn(experiment):
-    found, ds = STUDY.experiment(experiment), paper_dataset(experiment)
-    for claim in found.claims_at("paper"):
-        assert math.isfinite(claim.measure(ds).value), claim.name  # pyright: ignore
-    assert plot.check_layout(found.figure(ds)) == []
+def test_forms_of_training_are_compared_with_all_trainings():
+    """The measure of `reduction` counts trainings that do not come to an end too."""
+    loss = np.array([[1.0, 0.5, 0.0], [1.0, 0.9, 0.8], [1.0, 0.6, 0.1]])
+    both = np.stack([loss, 1.1 * loss])
+    ds = xr.Dataset(
+        {"test_loss": (("form", "seed", "step"), both)},
+        {"form": ["counts", "noisy nodes"], "seed": [0, 1, 2], "step": [0, 10, 20]},
+    )
+    assert reduction.slower(ds, "noisy nodes").value == pytest.approx(1.1)

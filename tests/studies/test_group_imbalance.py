@@ -1,3 +1,4 @@
+import functools
 import math
 import zlib
 from typing import Any
@@ -14,22 +15,26 @@ from provingground import identity
 from provingground.config import config, par, pars
 from provingground.errors import InputError
 from provingground.keys import seed_key
-from provingground.studies.group_imbalance import STUDY, table, theory
-from provingground.studies.group_imbalance.descent import (
-    DescentConfig,
-    MapConfig,
-    StartsConfig,
+from provingground.studies.group_imbalance import (
+    STUDY,
+    bounds,
+    closed,
+    descent,
+    local,
+    starts,
+    theory,
+)
+from provingground.studies.group_imbalance import map as success_map
+from provingground.studies.group_imbalance.algorithm import (
     descend_from,
     local_starts,
     mean_noise,
-    simulate_descent,
-    simulate_map,
-    simulate_starts,
     spread_of,
 )
-from provingground.studies.group_imbalance.model import (
-    Config,
-    Mixture,
+from provingground.studies.group_imbalance.data import Config, given_mixture, problem
+from provingground.studies.group_imbalance.figures import cor4_4_1
+from provingground.studies.group_imbalance.model import contraction, simulate
+from provingground.studies.group_imbalance.network import (
     Samples,
     aligned_distance,
     as_matrix,
@@ -38,25 +43,11 @@ from provingground.studies.group_imbalance.model import (
     empirical_risk,
     extremes,
     fisher,
-    given_mixture,
     gradient,
     hessian,
     probability,
-    problem,
     sigmoids,
-    simulate_fit,
-    simulate_local,
-)
-from provingground.studies.group_imbalance.tensor import (
-    TensorConfig,
-    decompose,
-    magnitudes,
-    moments_of,
-    pulled,
-    scores,
-    simulate_tensor,
-    symmetric,
-    unit,
+    tails,
 )
 
 KEY = seed_key("group_imbalance", 0)
@@ -69,7 +60,8 @@ class Small(Config):
     samples: int = par(2000, "n", "training samples", low=2, value=True, pad=500)
 
 
-def jit(function):
+def jit(function, **fixed):
+    function = functools.partial(function, **fixed) if fixed else function
     return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
@@ -87,18 +79,12 @@ def some(n=40, d=3, k=2, seed=0):
     return draw("w", d, k, seed=seed), Samples(x, y, jnp.zeros(n, jnp.int32), share), jnp.ones(k)
 
 
-def mixed() -> Mixture:
-    """Three groups with full covariances."""
-    roots = draw("roots", 3, 3, 3) * 0.3 + jnp.eye(3)[None]
-    return Mixture(jnp.array([0.2, 0.5, 0.3]), draw("means", 3, 3), roots)
-
-
 # ------------------------------------------------------------------- loss and gradients
 
 RISK = jit(empirical_risk)
 GRADIENT = jit(gradient)
 HESSIAN = jit(hessian)
-FISHER = jit(fisher)
+FISHER = jax.jit(fisher, static_argnames="activation")
 AUTO = jit(jax.value_and_grad(empirical_risk))
 AUTO_HESSIAN = jit(jax.hessian(empirical_risk))
 
@@ -218,11 +204,22 @@ def test_stretched_covariances_have_the_eigenvalues_they_say():
 @pytest.mark.parametrize("larger", [{"dim": 9}, {"samples": 4100}])
 def test_larger_sizes_only_append(larger):
     sizes: dict[str, Any] = {"dim": 3, "samples": 50}
-    configs = MapConfig(**sizes), MapConfig(**(sizes | larger))
+    configs = success_map.Config(**sizes), success_map.Config(**(sizes | larger))
     a, b = (PROBLEM(identity.typed(c, "float32"), KEY) for c in configs)
     np.testing.assert_allclose(a[1][:3], b[1][:3], rtol=1e-6)
     # Sums of three and of nine terms of order 1 are rounded differently.
     np.testing.assert_allclose(a[2].x[:50, :3], b[2].x[:50, :3], rtol=1e-5, atol=2e-6)
+
+
+def test_coordinates_of_a_sample_may_draw_their_own_groups():
+    """In the authors' code they do, so that coordinates do not move together."""
+    cfg = identity.typed(success_map.Config(samples=4000, each_coordinate=1), "float32")
+    for each, expected in ((True, 0.0), (False, 1.0)):
+        data = jit(problem, each_coordinate=jnp.array(each))(cfg, KEY)[2]
+        x = np.asarray(data.x)[:4000, :5]
+        second = x.T @ x / 4000
+        assert np.abs(second[np.triu_indices(5, 1)] - expected).max() < 0.12
+        np.testing.assert_allclose(np.diag(second), 2.0, atol=0.15)
 
 
 def test_a_mixture_of_one_s_own_is_checked_and_used():
@@ -246,9 +243,10 @@ def test_a_mixture_of_one_s_own_is_checked_and_used():
 # --------------------------------------------------------------- minimiser and local theory
 
 
-def many(simulate):
+def many(simulate, config: type[Any] = Small, **settings):
     """Sixteen seeds of two neurons in three dimensions."""
-    cfg = identity.typed(Small(dim=3, width=2, test_samples=1000, fraction=0.4), "float64")
+    given = {"dim": 3, "width": 2, "test_samples": 1000, "fraction": 0.4, **settings}
+    cfg = identity.typed(config(**given), "float64")
     keys = jax.vmap(lambda seed: seed_key("group_imbalance", seed))(jnp.arange(16))
     return jax.tree.map(np.asarray, jit(jax.vmap(simulate, in_axes=(None, 0)))(cfg, keys))
 
@@ -256,7 +254,7 @@ def many(simulate):
 @pytest.fixture(scope="module")
 def fitted():
     with jax.enable_x64(True):
-        return many(simulate_fit)
+        return many(simulate)
 
 
 def test_the_gradient_vanishes_at_the_minimiser(fitted):
@@ -285,16 +283,66 @@ def test_the_error_has_the_size_of_the_inverse_fisher_information(fitted):
 
 
 def test_the_limits_of_large_n_are_those_of_the_fit(double, fitted):
-    local = many(simulate_local)
-    np.testing.assert_allclose(local.error / 2000**0.5, fitted.expected_error, rtol=1e-9)
-    np.testing.assert_allclose(local.group_excess / 2000, fitted.expected_excess, rtol=1e-9)
-    np.testing.assert_allclose(local.excess, 3.0, rtol=1e-9)
-    assert 0.7 < np.exp(np.mean(np.log(local.rate / fitted.rate))) < 1.4
-    for i in range(3):
-        groups = theory.groups_of(Config(dim=3, width=2, fraction=0.4))
-        bound = theory.hessian_bound(groups, theory.teacher_of(local.weights[i], groups))
-        assert 0 < bound < local.flattest[i]
-        assert local.sharpest[i] < theory.moment_bound(groups, 2)
+    found = many(local.simulate, local.Config)
+    np.testing.assert_allclose(found.error / 2000**0.5, fitted.expected_error, rtol=1e-9)
+    np.testing.assert_allclose(found.group_excess / 2000, fitted.expected_excess, rtol=1e-9)
+    np.testing.assert_allclose(found.excess, 3.0, rtol=1e-9)
+    assert 0.7 < np.exp(np.mean(np.log(found.rate / fitted.rate))) < 1.4
+    assert (found.sharpest < theory.moment_bound(theory.groups_of(Config(dim=3)), 2)).all()
+
+
+def test_rates_of_several_steps_are_one_curvature(double):
+    found = many(local.simulate, local.Config, mean_1=0.5, var_2=2.0)
+    m2 = 0.6 * (0.5 * 3**0.5 + 1) ** 2 + 0.4 * (3**0.5 + 2**0.5) ** 2
+    printed = 0.6 * 1.5**2 + 0.4 * (1 + 2**0.5) ** 2
+    np.testing.assert_allclose(found.rate, 25 / m2 * found.flattest, rtol=1e-9)
+    np.testing.assert_allclose(found.rate_printed, 25 / printed * found.flattest, rtol=1e-9)
+    np.testing.assert_allclose(found.rate_stable, found.flattest / found.sharpest, rtol=1e-9)
+    np.testing.assert_allclose(found.largest_step, 25 / printed * found.sharpest / 2, rtol=1e-9)
+
+
+def test_only_strength_times_the_size_of_features_counts(double):
+    """So the s.d. of one group is a unit that strengths are told in."""
+    plain = many(local.simulate, local.Config, mean_1=0.5, var_2=3.0, strength=2.0)
+    wide = many(local.simulate, local.Config, mean_1=1.0, mean_2=-2.0, var_1=4.0, var_2=12.0)
+    np.testing.assert_allclose(wide.rate_stable, plain.rate_stable, rtol=1e-6)
+    np.testing.assert_allclose(wide.rate, plain.rate, rtol=1e-6)
+    np.testing.assert_allclose(wide.group_excess, plain.group_excess, rtol=1e-6)
+    np.testing.assert_allclose(2 * wide.error, plain.error, rtol=1e-6)
+
+
+def test_tanh_is_a_sigmoid_of_twice_the_weights(double):
+    steep = many(local.simulate, local.Config, activation="tanh", strength=0.5)
+    plain = many(local.simulate, local.Config, activation="sigmoid")
+    np.testing.assert_allclose(steep.group_excess, plain.group_excess, rtol=1e-9)
+    np.testing.assert_allclose(steep.flattest, 4 * plain.flattest, rtol=1e-9)
+    np.testing.assert_allclose(steep.error, plain.error / 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "erf"])
+def test_activations_are_symmetric_and_have_the_slope_they_say(double, name):
+    z = jnp.linspace(-4.0, 4.0, 17)
+    up, down, slope = tails(z, name)
+    np.testing.assert_allclose(up + down, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(up, down[::-1], rtol=1e-12)
+    change = (tails(z + 1e-5, name)[0] - tails(z - 1e-5, name)[0]) / 2e-5
+    np.testing.assert_allclose(slope, change, rtol=1e-6, atol=1e-10)
+
+
+def test_far_tails_of_erf_are_no_quotient_of_zeros(double):
+    w = 30 * jnp.ones((3, 2))
+    found = FISHER(w, draw("x", 40, 3), jnp.ones(2), activation="erf")
+    assert bool(jnp.isfinite(found).all())
+
+
+def test_the_average_contraction_is_that_of_the_spread(double):
+    h, lr = jnp.diag(jnp.array([0.001, 0.3, 2.0])), jnp.array(0.1)
+    found = contraction(h, jnp.ones(3), lr)
+    left = theory.spread_after([0.001, 0.3, 2.0], 0.1, 1000, 1.0)
+    assert float(found) == pytest.approx(1 - left ** (1 / 1000), rel=1e-9)
+    some_on = contraction(h.at[2, 2].set(0.0), jnp.array([1.0, 1.0, 0.0]), lr)
+    left = theory.spread_after([0.001, 0.3], 0.1, 1000, 1.0)
+    assert float(some_on) == pytest.approx(1 - left ** (1 / 1000), rel=1e-9)
 
 
 # ------------------------------------------------------------------------------ descent
@@ -303,10 +351,10 @@ def test_the_limits_of_large_n_are_those_of_the_fit(double, fitted):
 @pytest.fixture(scope="module")
 def descended():
     with jax.enable_x64(True):
-        cfg = DescentConfig(dim=3, width=2, samples=2000, mean_1=0.2, mean_2=-0.2, record=31)
-        run = jit(simulate_descent)
+        cfg = descent.Config(dim=3, width=2, samples=2000, mean_1=0.2, mean_2=-0.2, record=31)
+        run = jit(descent.simulate)
         plain = run(identity.typed(cfg, "float64"), KEY)
-        noisy = DescentConfig(**{**vars_of(cfg), "noise": 0.1, "times": 60.0})
+        noisy = descent.Config(**{**vars_of(cfg), "noise": 0.1, "times": 60.0})
         return jax.tree.map(np.asarray, (plain, run(identity.typed(noisy, "float64"), KEY)))
 
 
@@ -350,162 +398,14 @@ def test_many_starts_at_once_are_each_alone(double):
 
 
 def test_a_map_tells_success_from_failure():
-    run = jit(simulate_map)
+    run = jit(success_map.simulate)
     sizes: dict[str, Any] = dict(dim=3, width=2, starts=3, mean_2=0.0)
-    easy = run(identity.typed(MapConfig(samples=4000, **sizes), "float32"), KEY)
-    hard = run(identity.typed(MapConfig(samples=20, **sizes), "float32"), KEY)
+    easy = run(identity.typed(success_map.Config(samples=4000, **sizes), "float32"), KEY)
+    hard = run(identity.typed(success_map.Config(samples=20, **sizes), "float32"), KEY)
     assert easy.success == 1
-    assert easy.spread <= 1e-3
+    assert easy.ends <= 1e-3
     assert easy.stopped_at < 2000
     assert hard.success == 0
-
-
-# ------------------------------------------------------------------ tensor initialisation
-
-
-def density(mixture, x):
-    """(C.3), up to a constant factor."""
-    total = 0.0
-    for f, m, c in zip(mixture.fractions, mixture.means, mixture.covs, strict=True):
-        gap, cov = x - np.asarray(m), np.asarray(c)
-        power = gap @ np.linalg.solve(cov, gap) / 2
-        total += float(f) * math.exp(-power) / math.sqrt(np.linalg.det(cov))
-    return total
-
-
-def test_scores_are_finite_differences_of_the_density(double):
-    mixture, h = mixed(), 1e-3
-    x = np.asarray(draw("point", 3))
-
-    def p(*shifts):
-        return density(mixture, x + h * sum((np.eye(3)[i] * s for i, s in shifts), np.zeros(3)))
-
-    def nabla(*axes):
-        """A central difference along each axis."""
-        total = 0.0
-        for signs in np.ndindex(*(2,) * len(axes)):
-            s = [2 * v - 1 for v in signs]
-            total += np.prod(s) * p(*zip(axes, s, strict=True))
-        return total / (2 * h) ** len(axes)
-
-    s1, s2, s3 = (np.asarray(s[0]) for s in SCORES(mixture, jnp.asarray(x)[None]))
-    np.testing.assert_allclose(s1, [-nabla(i) / p() for i in range(3)], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(
-        s2, [[nabla(i, j) / p() for j in range(3)] for i in range(3)], rtol=1e-3, atol=1e-4
-    )
-    third = [[[-nabla(i, j, k) / p() for k in range(3)] for j in range(3)] for i in range(3)]
-    np.testing.assert_allclose(s3, third, rtol=1e-2, atol=2e-3)
-
-
-SCORES = jit(jax.vmap(scores, in_axes=(None, 0)))
-
-
-def all_moments(mixture, data, basis, alpha):
-    """Every moment of all samples, in its contracted form."""
-    (moments,) = moments_of(mixture, data, data.share[None])
-    return moments.q1(), moments.q2(), moments.q3_along(alpha), moments.q3_in(basis)
-
-
-MOMENTS = jit(all_moments)
-
-
-def test_moments_are_means_of_labels_times_scores(double):
-    mixture, (_, data, _) = mixed(), some(n=30)
-    basis, alpha = np.asarray(draw("basis", 3, 2)), np.asarray(draw("alpha", 3))
-    q1, q2, along, inside = MOMENTS(mixture, data, basis, alpha)
-    label = np.asarray(data.share * (data.y - data.y.mean()))
-    s1, s2, s3 = (np.tensordot(label, s, 1) for s in SCORES(mixture, data.x))
-    np.testing.assert_allclose(q1, s1, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(q2, s2, rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(along, s3 @ alpha, rtol=1e-8, atol=1e-12)
-    projected = np.einsum("ijk,ia,jb,kc->abc", s3, basis, basis, basis)
-    np.testing.assert_allclose(inside, projected, rtol=1e-8, atol=1e-12)
-
-
-def sampled(mixture, n):
-    """Points of a mixture, by NumPy."""
-    random = np.random.default_rng(0)
-    at = random.choice(3, n, p=np.asarray(mixture.fractions))
-    z = random.normal(size=(n, 3))
-    return np.asarray(mixture.means)[at] + np.einsum("nij,nj->ni", np.asarray(mixture.roots)[at], z)
-
-
-def test_moments_are_tensors_of_the_weights(double):
-    """Q_1, Q_2 and Q_3 by Monte Carlo against their forms in the weights (Definition C.1.1)."""
-    mixture, w, n = mixed(), np.asarray(draw("w", 3, 2)), 400_000
-    x = sampled(mixture, n)
-    s = 1 / (1 + np.exp(-x @ w))
-    share = jnp.full(n, 1 / n)
-    data = Samples(jnp.asarray(x), jnp.asarray(s.mean(axis=1)), jnp.zeros(n, jnp.int32), share)
-    basis, alpha = np.eye(3, 2), np.asarray(draw("alpha", 3))
-    q1, q2, along, _ = MOMENTS(mixture, data, basis, alpha)
-    bend = s * (1 - s)
-    first, second = bend.mean(axis=0) / 2, (bend * (1 - 2 * s)).mean(axis=0) / 2
-    third = (bend * (1 - 6 * bend)).mean(axis=0) / 2
-    np.testing.assert_allclose(q1, w @ first, atol=3e-3)
-    np.testing.assert_allclose(q2, (w * second) @ w.T, atol=6e-3)
-    np.testing.assert_allclose(along, (w * third * (alpha @ w)) @ w.T, atol=8e-3)
-    assert np.abs(along).max() > 0.02  # so that the tolerance tells
-
-
-def test_a_tensor_is_taken_apart(double):
-    v = unit(jnp.eye(3) + 0.3 * draw("v", 3, 3), 0)  # not orthogonal, not near each other
-    tensor = jnp.einsum("j,aj,bj,cj->abc", jnp.array([1.0, -0.5, 0.3]), v, v, v)
-    found = jit(decompose)(tensor, draw("starts", 20, 3, 3, 3))
-    cosines = np.abs(np.asarray(found.T @ v))
-    np.testing.assert_allclose(np.sort(cosines.max(axis=0)), 1.0, atol=1e-4)
-
-
-PULLED = jit(pulled)
-
-
-def test_magnitudes_are_found_back(double):
-    mixture, norms = mixed(), np.array([0.5, 1.5])
-    directions = unit(draw("u", 3, 2), 0)
-    pull = jnp.array([PULLED(mixture, directions[:, i], norms[i : i + 1])[0] for i in range(2)]) / 2
-    signed = directions * jnp.array([[1.0, -1.0]])
-    found, alpha, z = jit(magnitudes)(mixture, signed, directions @ pull)
-    np.testing.assert_allclose(found, directions, atol=1e-9)
-    np.testing.assert_allclose(alpha, pull, rtol=1e-9)
-    np.testing.assert_allclose(z, norms, rtol=0.01)
-
-
-def test_the_pull_is_that_of_monte_carlo(double):
-    mixture, along = mixed(), unit(draw("along", 3))
-    s = 1 / (1 + np.exp(-2 * sampled(mixture, 50_000) @ np.asarray(along)))
-    found = PULLED(mixture, along, np.array([2.0]))[0]
-    np.testing.assert_allclose(found, 2 * (s * (1 - s)).mean(), rtol=0.02)
-
-
-def test_symmetric_mixtures_are_known(double):
-    known = jit(symmetric)
-
-    def two(*means):
-        return Mixture(jnp.array([0.5, 0.5]), jnp.array(means), jnp.array([np.eye(2)] * 2))
-
-    assert bool(known(two([1.0, 2.0], [-1.0, -2.0])))
-    assert bool(known(two([0.0, 0.0], [0.0, 0.0])))
-    assert not bool(known(two([1.0, 2.0], [-1.0, 2.0])))
-
-
-TENSOR = jit(jax.vmap(simulate_tensor, in_axes=(None, 0)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mean_1", "mean_2"), [(1.0, 0.0), (0.5, -0.5)])
-def test_tensor_initialisation_recovers_planted_weights_better_with_more_samples(
-    double, mean_1, mean_2
-):
-    """Also for a symmetric mixture, where the second moment vanishes."""
-    keys = jax.vmap(lambda seed: seed_key("t", seed))(jnp.arange(4))
-    errors = []
-    for n in (1000, 50_000):
-        cfg = TensorConfig(dim=3, samples=n, mean_1=mean_1, mean_2=mean_2)
-        found = TENSOR(identity.typed(cfg, "float64"), keys)
-        errors.append(float(jnp.median(found.relative_error)))
-    assert errors[1] < 0.5 * errors[0]
-    assert errors[1] < 0.3
-    assert float(found.literal_error.min()) > 0.85  # (C.5) as printed returns too small weights
 
 
 # ------------------------------------------------------------------------------- theory
@@ -592,6 +492,93 @@ def test_closed_forms_are_written_out():
     assert found.gamma == pytest.approx(r / (kappa * tau**2 * kappa**2 * 2))
 
 
+def test_what_table_4_1_is_about_is_written_out():
+    groups = theory.groups_of(Config(dim=4, width=2, mean_1=0.5, var_1=2.0, fraction=0.25))
+    w = np.asarray(draw("w", 4, 2), float)
+    teacher = theory.teacher_of(w, groups)
+    forms = theory.closed_forms(groups, teacher)
+    complexity, rate, error, risk, group_risks, curvature, tau = forms.table
+    m4, m8, d6 = (
+        *(theory.moment_bound(groups, k) for k in (4, 8)),
+        theory.d_function(groups, 6),
+    )
+    delta = np.linalg.svd(w, compute_uv=False)[0]
+    assert complexity == pytest.approx(delta**2 * math.sqrt(m4 * m8) * d6 / curvature**2)
+    assert tau == pytest.approx(math.sqrt(2))
+    assert rate == pytest.approx(forms.rate * teacher.eta * tau**2 * teacher.kappa**2)
+    assert rate == pytest.approx(1 / risk)  # one fact: the table's rows on v and on the risk
+    assert error == pytest.approx(forms.error)
+    np.testing.assert_allclose(group_risks, forms.group_risks)
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_table_4_1_leaves_powers_of_tau_out(width):
+    """With them, B has the power 9 of one large covariance, and 1 - v the power -(1 + K/2)."""
+    w = np.asarray(draw("w", 4, width), float)
+    sizes = np.array([1e14, 1e16])
+    forms = []
+    for var in sizes:
+        groups = theory.groups_of(Config(dim=4, width=width, var_2=float(var)))
+        forms.append(theory.closed_forms(groups, theory.teacher_of(w, groups)))
+    step = math.log(100)
+    assert math.log(forms[1].complexity / forms[0].complexity) / step == pytest.approx(9, abs=0.01)
+    slope = math.log(forms[1].rate / forms[0].rate) / step
+    assert slope == pytest.approx(-1 - width / 2, abs=0.01)
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_with_tau_the_rate_falls_with_a_covariance_that_shrinks(width):
+    """The table prints the power 3. R and M_2 tend to constants, so tau^K of (C.96) leaves K/2."""
+    w = np.asarray(draw("w", 4, width), float)
+    small = [theory.groups_of(Config(dim=4, width=width, var_2=v)) for v in (1e-6, 1e-5)]
+    forms = [theory.closed_forms(groups, theory.teacher_of(w, groups)) for groups in small]
+    slope = math.log(forms[1].rate / forms[0].rate) / math.log(10)
+    assert slope == pytest.approx(width / 2, abs=0.01)
+    assert forms[0].tau / forms[1].tau == pytest.approx(10**0.5)
+
+
+def test_as_fractions_vary_the_group_s_form_is_that_of_the_error():
+    w = np.asarray(draw("w", 4, 2), float)
+    ratios = []
+    for fraction in (0.01, 0.3):
+        groups = theory.groups_of(Config(dim=4, width=2, var_2=10.0, fraction=fraction))
+        forms = theory.closed_forms(groups, theory.teacher_of(w, groups))
+        ratios.append(forms.group_risks / forms.error)
+    np.testing.assert_allclose(*ratios, rtol=1e-12)
+
+
+@pytest.mark.parametrize("u", [0.0, 0.3])
+def test_narrow_steps_are_integrated_as_wide_ones(u, monkeypatch):
+    steep = theory.spreads([u, 2 * u], 150.0)
+    monkeypatch.setattr(theory, "STEEP", 1e3)
+    np.testing.assert_allclose(steep, theory.spreads([u, 2 * u], 150.0), rtol=1e-3)
+
+
+def test_closed_forms_are_those_of_the_teacher_that_trainings_have(double):
+    cfg = Small(dim=3, width=2, var_2=3.0)
+    found = closed.simulate(cfg, KEY)
+    _, w_star, _ = PROBLEM(identity.typed(cfg, "float64"), KEY)
+    groups = theory.groups_of(cfg)
+    forms = theory.closed_forms(groups, theory.teacher_of(w_star, groups))
+    assert float(found.complexity) == pytest.approx(forms.needed, rel=1e-6)
+    np.testing.assert_allclose(found.group_risk, forms.group_risks, rtol=1e-6)
+
+
+def test_bounds_stand_beside_what_they_bound(double):
+    cfg = bounds.Config(dim=3, width=2, test_samples=1000)
+    found = bounds.simulate(cfg, KEY)
+    exact = local.simulate(identity.typed(cfg, "float64"), KEY)
+    groups = theory.groups_of(cfg)
+    _, w_star, _ = PROBLEM(identity.typed(Small(dim=3, width=2), "float64"), KEY)
+    teacher = theory.teacher_of(w_star, groups)
+    assert float(found.flattest) == pytest.approx(float(exact.flattest))
+    assert 0 < float(found.flattest_bound) < float(found.flattest)
+    assert float(found.flattest_bound) == pytest.approx(theory.hessian_bound(groups, teacher))
+    assert float(found.error) == pytest.approx(float(exact.error) / cfg.samples**0.5)
+    assert (np.asarray(found.risk_bound) > np.asarray(found.excess)).all()
+    assert 0 < theory.convex_radius(groups, teacher) < 1e-3
+
+
 def test_spread_after_is_what_descent_leaves():
     values, lr = np.array([0.1, 1.0]), 0.5
     starts = 0.1 * np.array([[1.0, 1.0], [-1.0, -1.0]]) / math.sqrt(2)
@@ -601,19 +588,18 @@ def test_spread_after_is_what_descent_leaves():
     )
 
 
-def test_points_of_the_table_are_settings():
-    assert len(table.POINTS) == sum(len(c) for c in table.COLUMNS.values())
-    for settings in table.POINTS.values():
-        Config(**settings)
+def test_directions_of_the_corollary_are_settings():
+    assert len(cor4_4_1.PLACES) == 2 * len(cor4_4_1.DIRECTIONS)
+    for settings in cor4_4_1.PLACES.values():
+        local.Config(**settings)
 
 
 def test_the_literal_figure_c_1_can_be_traced(double):
     """It runs at paper scale alone."""
     experiment = STUDY.experiment("figc_1_literal")
-    cfg = StartsConfig(
-        **{k: v for k, v in experiment.trainings.grid.items() if k in pars(StartsConfig)}
-    )
-    found = jax.eval_shape(simulate_starts, identity.typed(cfg, "float64"), KEY)
+    given = {k: v for k, v in experiment.trainings.grid.items() if k in pars(starts.Config)}
+    cfg = starts.Config(**given)
+    found = jax.eval_shape(starts.simulate, identity.typed(cfg, "float64"), KEY)
     assert found.distance.shape == (61, 3)
 
 

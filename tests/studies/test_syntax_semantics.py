@@ -14,7 +14,7 @@ import provingground as pg
 from provingground import identity
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key, stream
-from provingground.studies.syntax_semantics import exact, facts, kq, reduced, theory, whole
+from provingground.studies.syntax_semantics import decoder, exact, facts, kq, reduced, theory, whole
 from provingground.studies.syntax_semantics.figures import cor1, eta_c, rest, shared, thm1, thm2
 from provingground.studies.syntax_semantics.gradient import easy_gradient
 from provingground.studies.syntax_semantics.model import (
@@ -611,44 +611,44 @@ def test_prompts_of_facts_are_padded_where_they_say(padding):
 def test_padding_that_is_masked_changes_nothing_but_its_position():
     cfg = facts_config()
     data = facts.table(cfg, key())
-    w = facts.initial_weights(facts.shape(cfg), stream(key(), "w"))
+    w = decoder.initial_weights(decoder.shape(cfg, facts.task(cfg, key())), stream(key(), "w"))
     other = eqx.tree_at(lambda d: d.tokens, data, jnp.where(data.exists, data.tokens, 3))
-    same(facts.logits(w, data), facts.logits(w, other), rtol=1e-5, atol=1e-5)
+    same(decoder.logits(w, data), decoder.logits(w, other), rtol=1e-5, atol=1e-5)
     seen = eqx.tree_at(lambda d: d.exists, other, jnp.ones_like(data.exists))
-    assert abs(facts.logits(w, data) - facts.logits(w, seen)).max() > 1e-3
+    assert abs(decoder.logits(w, data) - decoder.logits(w, seen)).max() > 1e-3
 
 
 def test_answers_of_the_right_type_include_the_right_ones():
     cfg = facts_config()
-    data = facts.table(cfg, key())
-    w = facts.initial_weights(facts.shape(cfg), stream(key(), "w"))
-    typed_share, right = facts.accuracy(cfg, w, data)
+    task = facts.task(cfg, key())
+    w = decoder.initial_weights(decoder.shape(cfg, task), stream(key(), "w"))
+    typed_share, right = decoder.accuracy(w, task, task.asked)
     assert right <= typed_share <= 1
 
 
 @pytest.mark.parametrize("rows", [8, 24])
 def test_singular_values_without_lapack_are_those_of_lapack(rows):
     m = np.asarray(random("matrix", (rows, 8)), float)
-    us, v = jit(facts.singular)(jnp.asarray(m))
+    us, v = jit(decoder.singular)(jnp.asarray(m))
     same(us @ v.T, m, atol=1e-9)
     same(v.T @ v, np.eye(8), atol=1e-9)
     same(np.linalg.norm(us, axis=0), np.linalg.svd(m, compute_uv=False), rtol=1e-8)
 
 
 def test_every_pair_of_columns_is_turned_once_in_a_sweep():
-    pairs = {tuple(sorted(p)) for one in facts.round_robin(8) for p in zip(*one, strict=True)}
+    pairs = {tuple(sorted(p)) for one in decoder.round_robin(8) for p in zip(*one, strict=True)}
     assert len(pairs) == 28
-    assert all(len(set(one.ravel())) == 8 for one in facts.round_robin(8))
+    assert all(len(set(one.ravel())) == 8 for one in decoder.round_robin(8))
 
 
 @pytest.mark.parametrize("edited", ["separate", "fused"])
 def test_an_edit_that_keeps_all_changes_nothing(edited):
     cfg = facts_config(edited=edited)
-    w = facts.initial_weights(facts.shape(cfg), stream(key(), "w"))
-    again = facts.put_back(cfg, w, facts.attention_rows(cfg, w))
+    w = decoder.initial_weights(decoder.shape(cfg, facts.task(cfg, key())), stream(key(), "w"))
+    again = decoder.put_back(cfg, w, decoder.attention_rows(cfg, w))
     for a, b in zip(jax.tree.leaves(w), jax.tree.leaves(again), strict=True):
         np.testing.assert_array_equal(a, b)
-    keep = facts.kept_ranks(8)
+    keep = decoder.kept_ranks(8)
     assert keep.shape == (2, 10, 8)
     assert keep[:, -1].all()
     np.testing.assert_array_equal(keep[0, 4], [1, 1, 1, 1, 0, 0, 0, 0])

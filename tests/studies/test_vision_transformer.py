@@ -10,39 +10,42 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-import provingground as pg
-from provingground import identity, plot
+from provingground import identity
+from provingground.claims import Altered
 from provingground.errors import InputError
 from provingground.keys import normal, seed_key
+from provingground.nets.losses import hinge
 from provingground.stats import Estimate
-from provingground.studies.vision_transformer import STUDY, measures, theory
-from provingground.studies.vision_transformer.model import (
+from provingground.studies.vision_transformer import model, theory, tokens
+from provingground.studies.vision_transformer.data import (
     CONFUSION,
     IRRELEVANT,
     RELEVANT,
     Config,
+    frames,
+    kinds,
+    pattern_rows,
+    targets,
+)
+from provingground.studies.vision_transformer.figures import fig2_1a, fig2_3, fig2_5, gap, shared
+from provingground.studies.vision_transformer.figures.fig2_1b import fall
+from provingground.studies.vision_transformer.network import (
     Weights,
     attend,
-    frames,
     hidden,
     initial_weights,
-    kinds,
     loss_of,
     output_weights,
-    pattern_rows,
     positions,
-    simulate,
-    targets,
+    value_features,
 )
 from provingground.studies.vision_transformer.tokens import (
     Drawn,
     Streams,
-    Tokens,
     by_token,
     draw_tokens,
     kept,
     received,
-    simulate_tokens,
 )
 
 TINY: dict[str, Any] = dict(
@@ -57,7 +60,7 @@ def jit(function):
     )  # compiles fast
 
 
-PATTERNS, TOKENS = jit(simulate), jit(simulate_tokens)
+PATTERNS, TOKENS = jit(model.simulate), jit(tokens.simulate)
 KEPT = jit(kept)
 UNIT = jnp.eye(5, 10)  # as patterns
 
@@ -92,7 +95,7 @@ def key(seed=0):
 
 
 def train(how=PATTERNS, seed=0, **changes):
-    kind = Config if how is PATTERNS else Tokens
+    kind = Config if how is PATTERNS else tokens.Config
     return how(identity.typed(kind(**(TINY | changes)), "float64"), key(seed))
 
 
@@ -111,7 +114,7 @@ def same(a, b, rtol=1e-9, atol=1e-12, names=None):
         {"attention_rate": 0.0, "samples": 5, "skip": 1.0},  # shares the program
         {"classes": 4, "n_patterns": 6, "dim": 6, "samples": 7, "heads": 2},
         pytest.param(
-            {"variants": 2, "dim": 12, "shared": 1.0, "loss": "logistic", "batch": 3},
+            {"variants": 2, "dim": 12, "shared": 1.0, "logistic": 1.0, "batch": 3},
             marks=pytest.mark.slow,
         ),
     ],
@@ -153,8 +156,9 @@ def test_the_printed_start_attends_to_its_own_pattern(double):
 def test_probes_at_the_start(double):
     probes = train(hidden_init_std=0.0)
     np.testing.assert_allclose([probes.train_loss[0], probes.test_loss[0]], 1)
-    assert probes.lucky[0] == 0  # no neuron is active
-    assert train().lucky[0] == 1
+    np.testing.assert_array_equal(probes.active[0], 0)  # no neuron is active
+    np.testing.assert_allclose(train().active[0], [1, 1, 0])
+    np.testing.assert_array_equal(train().growth[0], 0)
     uniform = train(key_scale=0.0, key_error=0.0)
     np.testing.assert_allclose(uniform.attention[0], 0.5)
     np.testing.assert_allclose(uniform.attention_from[0], 0.5)
@@ -186,7 +190,7 @@ def test_roles_have_their_counts(n_1, n_2, sizes, variants, label):
 
 
 def test_annotations_of_tokens_are_true():
-    cfg = Tokens(tokens=20, noise=0.05, noisy_share=0.2, noise_big=0.5)
+    cfg = tokens.Config(tokens=20, noise=0.05, noisy_share=0.2, noise_big=0.5)
     drawn = drawn_tokens(plain(cfg), key(1))
     x, role, pattern, norm = map(np.asarray, (drawn.x, drawn.role, drawn.pattern, drawn.noise_norm))
     away = np.linalg.norm(x - UNIT[pattern], axis=-1)
@@ -200,7 +204,7 @@ def test_annotations_of_tokens_are_true():
 
 
 def test_independent_roles_vote_for_the_label():
-    cfg = Tokens(tokens=20, dist="iid", frac_relevant=0.3, frac_confusion=0.2)
+    cfg = tokens.Config(tokens=20, dist="iid", frac_relevant=0.3, frac_confusion=0.2)
     drawn = drawn_tokens(plain(cfg), key(2))
     pattern, label, each = np.asarray(drawn.pattern), np.asarray(drawn.label), np.arange(30)
     votes = np.stack([(pattern == j).sum(axis=1) for j in range(2)], axis=1)
@@ -261,7 +265,7 @@ def test_output_weights_are_signs_over_the_root_of_the_width():
     "rule", [{}, {"by_role": 1.0}, {"by_noise": 1e4}, {"by_attention": 1e4}], ids=str
 )
 def test_sparsification_removes_what_its_rule_says(rule):
-    cfg = Tokens(tokens=20, sparsity=0.3, noisy_share=0.2, **rule)
+    cfg = tokens.Config(tokens=20, sparsity=0.3, noisy_share=0.2, **rule)
     drawn = drawn_tokens(plain(cfg), key(3))
     attention = normal(key(4), (30, 20))
     keep = np.asarray(KEPT(plain(cfg), key(5), drawn, attention))
@@ -332,7 +336,7 @@ GRADED = jit(jax.value_and_grad(mean_loss))
 
 @pytest.mark.parametrize("changes", [{}, {"classes": 4, "n_patterns": 6, "heads": 2}], ids=str)
 def test_margins_of_tokens_are_those_of_the_relu_with_its_gradient(double, changes):
-    cfg = Tokens(dim=4, tokens=5, width=6, **changes)
+    cfg = tokens.Config(dim=4, tokens=5, width=6, **changes)
     draw = np.random.default_rng(1).normal
     w_o, v = jnp.asarray(draw(size=(cfg.heads, 4, 6))), jnp.asarray(draw(size=(3, 5, cfg.heads, 4)))
     label = jnp.array([0, 1, 1])
@@ -396,7 +400,9 @@ def test_losses_and_targets():
     margin = jnp.array([-1.0, 0.5, 2.0])
     np.testing.assert_allclose(loss_of(Config(), margin), [2, 0.5, 0])
     logistic = np.log1p(np.exp(-np.asarray(margin)))
-    np.testing.assert_allclose(loss_of(Config(loss="logistic"), margin), logistic, rtol=1e-6)
+    np.testing.assert_allclose(loss_of(Config(logistic=1.0), margin), logistic, rtol=1e-6)
+    half = (np.asarray(hinge(jnp.ones(3), margin)) + logistic) / 2
+    np.testing.assert_allclose(loss_of(Config(logistic=0.5), margin), half, rtol=1e-6)
     assert targets(Config()).tolist() == [[1], [-1]]
     corners = targets(Config(classes=4, n_patterns=5))
     assert len({tuple(y) for y in corners.tolist()}) == 4
@@ -420,7 +426,23 @@ def test_laws_have_the_exponents_of_the_theorems():
     assert exponent(theory.prop1_samples) == pytest.approx(-4)
     assert exponent(lambda a: theory.thm1_iters(0.1, a)) == pytest.approx(-1)
     assert exponent(lambda eta: theory.thm1_iters(eta, 0.5)) == pytest.approx(-0.6)
-    assert theory.prop1_samples(0.1, 0.1) == theory.thm1_samples(0.1, 0.2, c_2=1.0) == math.inf
+    assert theory.prop1_samples(0.1, 0.1) == theory.thm1_samples(0.1, 0.2) == math.inf
+
+
+@pytest.mark.parametrize(("lr", "vacuous"), [(0.05, False), (0.5, False), (1.0, True), (2.0, True)])
+def test_the_theorem_says_nothing_where_the_step_is_large(lr, vacuous):
+    """(2.11) has alpha - eta^10 in its denominator, and (2.15) the limit 1 - eta^10."""
+    cfg = Config(lr=lr, value_error=0.0)
+    found = theory.theory(cfg)
+    assert math.isinf(found.values["samples_order"]) is vacuous
+    assert set(found.vacuous) == ({"samples_order", "attention_limit"} if vacuous else set())
+    met = {c.name: c.satisfied for c in found.conditions}
+    assert met["(2.11) step size"] is not vacuous
+    edge = theory.largest_lr(0.4)
+    assert 0.9 < edge < 1
+    assert theory.thm1_samples(0.4, 0.0, 0.999 * edge) < math.inf
+    assert theory.thm1_samples(0.4, 0.0, edge) > 1e20
+    assert theory.attention_limit(0.5) == pytest.approx(1 - 2**-10)
 
 
 def test_the_polynomial_s_time_is_between_its_two_limits():
@@ -476,48 +498,198 @@ def test_lucky_fraction_by_monte_carlo():
 
 
 def test_conditions_at_the_setting_of_figure_2_1():
-    found = {c.name: c for c in theory.conditions(Config(samples=80))}
+    found = {c.name: c for c in theory.conditions(Config(samples=80, lr=0.5))}
     assert found["(2.8) relevant tokens"].right == pytest.approx(0.1 * math.exp(0.2) / 0.9)
     assert found["(2.7) width"].right == pytest.approx(25 * math.log(80))
     assert all(c.satisfied for c in found.values())
-    noisy = {c.name: c for c in theory.conditions(Tokens(noise=0.2, sparsity=0.9))}
+    noisy = {c.name: c for c in theory.conditions(tokens.Config(noise=0.2, sparsity=0.9))}
     assert noisy["token noise, gap"].left == pytest.approx(0.2 * math.sqrt(10))
     assert not noisy["token noise, gap"].satisfied
     assert noisy["(2.9) tokens"].left == 10
 
 
 def test_what_is_predicted_for_figure_2_1():
-    values = theory.theory(Config()).values
+    values = theory.theory(Config(lr=0.5)).values
     assert values["vote_gap"] == pytest.approx(0.3)
-    assert values["samples_order"] == pytest.approx(1 / 0.16)
+    assert values["samples_order"] == pytest.approx((0.4 - 2**-10 - 0.1) ** -2)
     assert 0.3 < values["attention_start"] < 0.6
 
 
-# ------------------------------------------------------------------ measures and paper scale
+# -------------------------------------------------------------------------------- neurons
+
+
+def test_neurons_are_sorted_by_activity_and_read_out(double):
+    """Against a plain loop over neurons, with the shared read-out of the proof."""
+    settings: dict[str, Any] = TINY | {"shared": 1.0, "attention_rate": 0.0}
+    cfg = identity.typed(Config(**settings), "float64")
+    basis, *u = frames(cfg, key(4))
+    centres, _ = pattern_rows(cfg, basis)
+    w = initial_weights(cfg, key(4), centres, jnp.stack(u))
+    sign = np.sign(np.asarray(output_weights(cfg, key(4)))[0, :, 0])
+    p = np.asarray(value_features(centres, jnp.stack(u)))[0]
+    fates: dict[str, list[float]] = {"lucky": [], "against": [], "idle": []}
+    for label in range(2):
+        each = jnp.arange(10, dtype=jnp.int32)
+        pattern = np.asarray(kinds(cfg, each, jnp.int32(label))[1])
+        seen = attend(w, centres[pattern], jnp.ones(10))[1][:, 0]
+        relevant = np.asarray(seen)[pattern == label][0]
+        for i in range(12):
+            of_neuron = np.asarray(w.w_o)[0, :, i]
+            own = sign[i] == (1 if label == 0 else -1)
+            fate = "idle" if of_neuron @ relevant <= 0 else "lucky" if own else "against"
+            fates[fate].append(float(of_neuron @ p[label]))
+    probes = train(seed=4, shared=1.0, attention_rate=0.0)
+    wanted = np.array([np.mean(fates[f]) for f in ("lucky", "against", "idle")])
+    np.testing.assert_allclose(probes.neuron[0], wanted, rtol=1e-6)
+
+
+def test_neurons_grow_along_their_own_feature(double):
+    probes = train(shared=1.0, lr=0.3, width=200, hidden_init_std=0.03)
+    own, opposite, beside, irrelevant = np.asarray(probes.growth[-1])
+    assert own > 0 > opposite
+    assert beside == 0  # with two classes there are none
+    assert irrelevant < own
+
+
+def test_value_features_are_orthonormal_and_the_values_of_an_exact_start():
+    cfg = Config(value_error=0.0, heads=2)
+    basis, *u = frames(plain(cfg), key())
+    centres, _ = pattern_rows(cfg, basis)
+    p = value_features(centres, jnp.stack(u))
+    np.testing.assert_allclose(p[0] @ p[0].T, np.eye(5), atol=1e-5)
+    w = initial_weights(plain(cfg), key(), centres, jnp.stack(u))
+    np.testing.assert_allclose(p, jnp.einsum("hkd,jd->hjk", w.w_v, centres), atol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [0.0, 1.0])
+def test_the_velocity_of_lucky_neurons_by_monte_carlo(shared):
+    """One gradient of the population: a neuron's mean pull along p_1, given that it is active."""
+    share, confusion, m, width, length = 0.5, 0.1, 5, 40, 20
+    rest = (1 - share - confusion) / 3
+    own = np.array([share, confusion, rest, rest, rest])
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(200_000, m))
+    pulled, active = np.zeros(len(w)), np.zeros(len(w), bool)
+    for sign, f in ((1, own), (-1, own[[1, 0, 2, 3, 4]])):
+        scores = f * np.where(np.eye(m) > 0, math.e, 1.0)
+        v = scores / scores.sum(axis=1, keepdims=True)
+        pulled += sign * ((w @ v.T > 0) * v[:, 0] * f).sum(axis=1) / 2
+        if sign > 0:
+            active = w @ v[0] > 0
+    signs = rng.choice([-1, 1], size=(100_000, 1 if shared else length))
+    size = np.abs(signs.mean(axis=1)).mean() / math.sqrt(width)
+    found = theory.neuron_velocity(share, confusion, m, width, length, shared)
+    assert found == pytest.approx(size * pulled[active].mean(), rel=0.02)
+
+
+# ---------------------------------------------------------------------- gaps and measures
+
+
+def test_the_law_of_the_gaps_is_one_of_the_relative_gap_and_the_share():
+    assert theory.relative_gap(0.3, 0.1) == pytest.approx(0.5)
+    assert theory.vote_gap(0.3, 0.1) == pytest.approx(0.2)
+    many, few, wide = (theory.needed(*f) for f in ((0.75, 0.25), (0.0075, 0.0025), (1.0, 0.0)))
+    assert many == pytest.approx(1.1 * 2**2.5)
+    assert few / many == pytest.approx(100 ** (2 / 3))
+    assert wide == pytest.approx(1.1)
+
+
+def test_fractions_on_the_plane_have_their_sum_and_ratio():
+    found = shared.of_plane({"voters": 0.4, "ratio": 0.5})
+    assert sum(found.values()) == pytest.approx(0.4)
+    assert theory.relative_gap(*found.values()) == pytest.approx(0.5)
+    assert shared.rest_is_confusion({"frac_relevant": 0.3}) == pytest.approx(
+        {"frac_confusion": 0.2}
+    )
+
+
+def trials(needed, samples=(2, 4, 8, 16, 32, 64, 128), seeds=6, name="frac_relevant"):
+    """A Dataset whose trials succeed from a number of samples on, that moves from seed to seed."""
+    at = np.array(list(needed))
+    jitter = np.exp(np.linspace(-0.5, 0.5, seeds))
+    ok = np.array(samples) >= np.array([needed[a] for a in at])[:, None, None] * jitter[:, None]
+    loss = np.where(ok, 1e-5, 1.0)[..., None]
+    dims = (name, "seed", "samples", "step")
+    coords = {name: at, "seed": range(seeds), "samples": list(samples), "step": [9]}
+    return xr.Dataset({"test_loss": (dims, loss)}, coords)
 
 
 def test_the_area_under_a_success_curve_gives_the_samples_needed():
-    samples = xr.DataArray([2.0, 8.0, 32.0], dims="samples")
-    rate = xr.DataArray([[0.0, 1, 1], [0, 0, 1]], dims=("seed", "samples"))
-    found = np.exp(measures.log_needed(rate.assign_coords(samples=samples)))
-    np.testing.assert_allclose(found, [4, 16])  # half way in the logarithm
+    samples = [2.0, 8.0, 32.0]
+    loss = np.where(np.array([[0.0, 1, 1], [0, 0, 1]]) > 0, 1e-5, 1.0)[..., None]
+    coords = {"samples": samples, "step": [9], "seed": [0, 1]}
+    ds = xr.Dataset({"test_loss": (("seed", "samples", "step"), loss)}, coords)
+    np.testing.assert_allclose(shared.needed(ds), [4, 16])  # half way in the logarithm
 
 
-def test_estimates_are_combined_on_the_wide_side():
-    a, b = Estimate(4.0, 3.0, 5.0), Estimate(2.0, 1.0, 3.0)
-    assert measures.quotient(a, b) == (2.0, 1.0, 5.0)
-    assert measures.negated(a) == (-4.0, -5.0, -3.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("axis", ["value_error", "value_scale"])
-def test_what_runs_at_paper_scale_only_runs(store, axis):
-    experiment = next(
-        e for e in STUDY.experiments if e.trainings.paper_only and axis in e.trainings.grid
+def test_trials_can_be_made_to_follow_a_law():
+    ds = trials({0.5: 4, 0.4: 6, 0.3: 9, 0.25: 30})
+    made: Altered = shared.needs(lambda ds: ds.frac_relevant**-2.0)
+    found = shared.slope(
+        shared.log_needed(made(ds)), np.log(ds.frac_relevant), "frac_relevant"
+    ).mean()
+    assert float(found) == pytest.approx(-2, abs=0.3)
+    assert float(shared.log_needed(made(ds)).mean()) == pytest.approx(
+        float(shared.log_needed(ds).mean()), abs=0.2
     )
-    settings: dict[str, Any] = dict(width=8, samples=[4, 8], tokens=10, steps=20, test_samples=8)
-    settings[axis] = [0.1, 1.0]
-    ds = pg.run(STUDY, experiment.name, scale="paper", seeds=3, store=store, **settings)
-    assert ds.attrs["cells"] == 2 * 2 * 3
-    assert all(np.isfinite(c.measure(ds).value) for c in experiment.claims)  # pyright: ignore
-    assert plot.check_layout(experiment.figure(ds)) == []
+
+
+def test_the_constant_of_sigma_is_that_of_the_printed_bound():
+    alpha, c = 0.4, 0.3
+    needed = {s: 3 / (alpha - c * s) ** 2 for s in (0.0, 0.2, 0.5, 0.9)}
+    fine = tuple(np.geomspace(2, 4000, 400))
+    ds = trials(needed, fine, name="value_error").assign_coords(frac_relevant=alpha)
+    assert fall(ds).value == pytest.approx(c, rel=0.05)
+
+
+def test_the_cost_of_freezing_is_a_ratio_of_samples():
+    ds = xr.concat([trials({0.4: 4.0}), trials({0.4: 12.0})], "network")
+    ds = ds.assign_coords(network=["ViT", "CNN"])
+    assert float(np.exp(fig2_3.log_cost(ds)).mean()) == pytest.approx(3, rel=0.25)
+    np.testing.assert_allclose(fig2_3.log_cost(fig2_3.alike(ds)), 0)
+
+
+def test_break_even_is_where_removal_neither_costs_nor_gains():
+    noise = np.array([0.1, 0.2, 0.4, 0.8])
+    loss = np.stack([0.01 * noise**2, np.full(4, 0.01 * 0.3**2)])
+    data = np.repeat(loss[:, :, None, None], 4, axis=2)
+    ds = xr.Dataset(
+        {"test_loss": (("removed", "noise_big", "seed", "step"), data)},
+        {"removed": ["none", "noisy"], "noise_big": noise, "seed": range(4), "step": [5]},
+    )
+    assert fig2_5.pays_from(ds).value == pytest.approx(0.3)
+    exponent = fig2_5.gain_exponent(ds)
+    assert isinstance(exponent, Estimate)
+    assert exponent.value == pytest.approx(-2)
+
+
+def test_the_largest_step_is_where_success_ends():
+    lr = [1.0, 2.0, 4.0, 8.0]
+    loss = np.array([[1e-5, 1e-5, 1.0, 1.0]] * 3)[..., None]
+    ds = xr.Dataset(
+        {"test_loss": (("seed", "lr", "step"), loss)}, {"lr": lr, "seed": range(3), "step": [9]}
+    )
+    np.testing.assert_allclose(np.exp(gap.log_largest(ds)), math.sqrt(8))
+
+
+def test_whole_tokens_are_counted():
+    ds = xr.Dataset(coords={"frac_relevant": 0.065, "frac_confusion": 0.034, "tokens": 100})
+    assert [float(f) for f in shared.counted(ds)] == pytest.approx([0.06, 0.03])
+
+
+def test_a_model_that_was_trained_on_all_tokens_can_be_tested_on_some(double):
+    """Pruning for the test changes the test alone."""
+    rule: dict[str, Any] = dict(sparsity=0.4, by_role=1.0, noise=0.05)
+    whole, after = train(TOKENS, noise=0.05, by_role=1.0), train(TOKENS, **rule, at_test=1.0)
+    np.testing.assert_allclose(after.train_loss, whole.train_loss, rtol=1e-12)
+    assert np.abs(np.asarray(after.test_loss - whole.test_loss)[1:]).max() > 1e-4
+    before = train(TOKENS, **rule)
+    assert np.abs(np.asarray(before.train_loss - whole.train_loss)).max() > 1e-4
+
+
+def test_curves_go_through_the_middle_of_what_is_measured():
+    y = xr.DataArray(
+        [[8.0, 32.0]] * 3, {"seed": range(3), "frac_relevant": [0.5, 0.25]},
+        ("seed", "frac_relevant"),
+    )  # fmt: skip
+    assert fig2_1a.through_points(y, lambda a: a**-2.0)(0.5) == pytest.approx(8)

@@ -248,9 +248,10 @@ def spoiled(path: Path) -> bytes:
 
 
 def test_commands_that_read_leave_damaged_files_alone_and_say_so(folder, proving, capsys):
-    pg.run("toy/risk", store=folder)  # what a report is about
     pg.run("toy/risk", store=folder, **small({"noise": [2.0]}))
-    bad = chunks(folder)[0]
+    wanted = set(chunks(folder))
+    pg.run("toy/risk", store=folder)  # what a report is about
+    bad = next(chunk for chunk in chunks(folder) if chunk not in wanted)
     content = spoiled(bad)
     for command in ("figure", "report", "show"):
         target = ["toy"] if command == "report" else ["toy/risk"]
@@ -263,6 +264,14 @@ def test_commands_that_read_leave_damaged_files_alone_and_say_so(folder, proving
         use("toy/risk", store=folder, **small({"noise": [0.5, 1.0, 2.0]}))
         assert bad.read_bytes() == content
         assert bad.name in capsys.readouterr().err
+    needed = min(wanted)
+    content = spoiled(needed)
+    asked = small({"noise": [0.5, 1.0, 2.0]})
+    assert pg.load("toy/risk", store=folder, **asked).attrs["missing"]
+    with pytest.raises(RunError, match="cells of toy/risk are missing"):
+        pg.figure("toy/risk", store=folder, **asked)
+    assert needed.read_bytes() == content
+    assert needed.name in capsys.readouterr().err
 
 
 def test_a_run_computes_what_was_damaged_again_and_says_so(folder, made, proving):

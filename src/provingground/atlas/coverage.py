@@ -39,9 +39,8 @@ class Item(NamedTuple):
 
 
 def items(study: str) -> list[Item]:
-    """The rows of a study's page; none where there is no page yet."""
-    page = STUDIES / study / "coverage.md"
-    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    """The rows of a study's page."""
+    text = (STUDIES / study / "coverage.md").read_text(encoding="utf-8")
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line[:1] == "|"]
     return [Item(*(cell.strip() for cell in row[:2])) for row in rows[2:]]
 
@@ -54,11 +53,9 @@ def page(records: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> str
         found = items(study)
         built = sum(item.built for item in found)
         scale = verdicts[study]["scale"] if study in verdicts else "no record"
-        link = f"[`{study}`](#{study})" if found else f"`{study}`"
-        told = [str(len(found)), str(built), str(len(found) - built)] if found else ["", "", ""]
-        rows.append(f"| {link} | {' | '.join(told)} | {scale if found else 'no page yet'} |")
-        if found:
-            parts.append("\n".join(_part(study, title, found, verdicts.get(study))))
+        told = f"{len(found)} | {built} | {len(found) - built}"
+        rows.append(f"| [`{study}`](#{study}) | {told} | {scale} |")
+        parts.append("\n".join(_part(study, title, found, verdicts.get(study))))
     table = ["| study | items | judged or tested | not built | record |"]
     table += ["| --- | --: | --: | --: | --- |", *rows]
     return "\n".join([HEAD, *table, "", *parts])

@@ -4,6 +4,6 @@ Nothing slow is imported before a command needs it, so that `proving --help` ans
 """
 
 from provingground.cli.base import app, main  # isort: skip
-from provingground.cli import looking, running, showing, keeping  # isort: skip  # in this order
+from provingground.cli import looking, running, showing, web, keeping  # isort: skip  # in this order
 
-__all__ = ["app", "keeping", "looking", "main", "running", "showing"]
+__all__ = ["app", "keeping", "looking", "main", "running", "showing", "web"]

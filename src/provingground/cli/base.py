@@ -60,7 +60,10 @@ def options(
     ] = False,
 ) -> None:
     if study_path:
-        paths = [os.environ.get("PROVING_STUDIES", ""), *map(str, study_path)]
+        from provingground import registry
+
+        whole = [str(registry.folder_of(str(path))) for path in study_path]
+        paths = [os.environ.get("PROVING_STUDIES", ""), *whole]
         os.environ["PROVING_STUDIES"] = os.pathsep.join(filter(None, paths))
     if os.environ.get("PROVING_STUDIES"):
         from provingground import registry
@@ -87,6 +90,8 @@ def main() -> None:
     except _Misuse as error:
         code = _misused(error)
     except (InputError, RunError) as error:
+        if os.environ.get("PROVING_TRACEBACK"):
+            say("".join(traceback.format_exception(error)))
         say(f"proving: {error}")
         code = 2 if isinstance(error, InputError) else 3
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Commands that keep things in order: verify, upgrade, diff, bench, new, fork."""
+"""Commands that keep things in order: verify, upgrade, diff, bench, new, fork, data."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ import typer
 from provingground import compare, outputs
 from provingground.cli.base import app
 from provingground.cli.options import StoreOption
-from provingground.errors import InputError, RunError
-from provingground.terminal import say, show_text
+from provingground.errors import InputError, RunError, unknown
+from provingground.terminal import say, show_table, show_text, show_words
 
 
 @app.command(short_help="Check every file of the store.")
@@ -132,6 +132,9 @@ def bench(
     sys.path.insert(0, str(root))
     from benchmarks import run
 
+    for name in only or ():
+        if name not in run.WORKLOADS:
+            raise unknown("workload", name, run.WORKLOADS)
     options = ["--full" if full else "--quick", "--repetitions", str(repetitions)]
     options += ["--size", size] if size else []
     options += ["--only", *only] if only else []
@@ -179,3 +182,57 @@ def fork(
         f"after:   {proving} check {name} --headline --save after.json\n"
         "compare: proving diff before.json after.json"
     )
+
+
+# ---------------------------------------------------------------------------------- data
+
+data_app = typer.Typer(help="List the data sets that figures on real data need, or get one.")
+app.add_typer(data_app, name="data", short_help="List the data sets, or get one.")
+
+
+@data_app.callback(invoke_without_command=True)
+def data(ctx: typer.Context) -> None:
+    """List the data sets with their size, licence and source, and whether they are here.
+
+    They are looked for in $PROVING_DATA, else in the user's cache.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from provingground.data import real
+
+    where, rows, wrong = real.folder(), [], []
+    for each in real.SETS.values():
+        found = real.look(each, where)
+        wrong += found.wrong
+        state = "here" if found.read else "damaged" if found.wrong else "not here"
+        rows.append(
+            (each.name, state, f"{each.size:g} MB", each.licence, f"{each.title}. {each.cite}")
+        )
+    show_table("data set", "is", "size", "licence", "about", rows=rows, words=("licence", "about"))
+    for told in wrong:
+        say(f"proving: {told}")
+    say(f"they are looked for in {where}; `proving data get NAME` fetches one{real.away()}")
+
+
+@data_app.command("get")
+def get_data(
+    names: Annotated[list[str], typer.Argument(metavar="NAME ...", show_default=False)],
+) -> None:
+    """Fetch data sets, check them, and keep them as plain arrays. What is here stays."""
+    from provingground.data import fetch, real
+
+    wanted = dict.fromkeys(real.known(name) for name in names)  # a wrong one is told before work
+    failed = []
+    for each in wanted:
+        try:
+            where = fetch.get(each.name)
+        except RunError as error:
+            if len(wanted) == 1:
+                raise
+            failed.append(each.name)
+            say(f"proving: {error}")
+            continue
+        show_text(f"{each.name} is here, in {where}")
+        show_words(f"{each.title}. {each.cite}; licence: {each.licence}", "  ")
+    if failed:
+        raise RunError(f"{len(failed)} of {len(wanted)} are not here: {', '.join(failed)}")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from provingground import compare
+from provingground import compare, reprs
 from provingground.cli.base import app
 from provingground.cli.options import ScaleOption, StoreOption
 from provingground.cli.verdicts import show_verdicts
+from provingground.errors import unknown
 from provingground.terminal import KEEP, say, show_table, show_text, show_words
 from provingground.words import cost, count, number, symbol, with_letters
 
@@ -38,6 +39,10 @@ def show(
     ] = False,
 ) -> None:
     """Show a study (paper, parameters, experiments) or an experiment (grid, claims, forecast)."""
+    from provingground.study import SCALES
+
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
     name, _, experiment = target.partition("/")
     if experiment:
         _show_experiment(name, experiment, scale, store, measure)
@@ -99,6 +104,7 @@ def _show_experiment(
     name: str, experiment: str, scale: str, store: Path | None, measure: bool
 ) -> None:
     from provingground import api
+    from provingground.data import real
     from provingground.machine import here
 
     if measure:
@@ -116,11 +122,18 @@ def _show_experiment(
     rows = [(a.name, _labels(a.labels)) for a in sweep.axes]
     rows.append(("seed", count(len(sweep.seeds), "seed")))
     rows += [(f"{fixed} (fixed)", number(value)) for fixed, value in sweep.fixed.items()]
+    rows += reprs.probe_dims(sweep)
     show_table("axis", "values", rows=rows)
-    lanes = f"{forecast.lanes} lanes a call on {here()}"
+    lanes = f"{count(forecast.lanes, 'training')} a call on {here()}"
     if forecast.memory:
         lanes += f", {forecast.memory / 2**20:.0f} MiB of arrays"
     show_words(f"\nAt scale {scale}: {cost(forecast, sweep.trainings.refine is not None)}; {lanes}")
+    if name := sweep.trainings.data:
+        sets = real.read_by(name, sweep.study.data[name])
+        what = "data sets" if len(sets) > 1 else "data set" if sets else "data of the study's own"
+        show_words(f"{what}: {', '.join(sets) or name}")
+    if seen.skipped is not None:
+        show_words(f"nothing can be run: {seen.skipped.why}")
     if forecast.untimed:
         show_words("--measure times one call of each program that is not timed yet")
     show_text("")

@@ -110,6 +110,8 @@ def must_go_together(count: int | None, scheduler: str | None, dashboard: bool) 
     """Refuses options of workers that say nothing, or two things."""
     if count is not None and scheduler is not None:
         raise InputError("--workers starts a cluster and --scheduler names one: give one of them")
+    if count is not None and count < 1:
+        raise InputError(f"workers = {count} is not allowed: whole numbers from 1")
     if dashboard and count is None:
         raise InputError("--dashboard is that of the workers that --workers starts: give --workers")
 

@@ -27,7 +27,7 @@ from provingground.cli.options import (
     job_of,
     must_go_together,
 )
-from provingground.cli.verdicts import show_verdicts, trouble
+from provingground.cli.verdicts import show_skipped, show_verdicts, trouble
 from provingground.errors import InputError
 from provingground.terminal import duration, say, show_text
 from provingground.words import cost, count
@@ -115,13 +115,15 @@ def check(
     """Run what is missing and judge the claims.
 
     Exit code 0 when nothing surprises, 1 on a surprise, an undecided headline claim, or a claim
-    that cannot be measured at its own settings.
+    that cannot be measured at its own settings. Experiments whose data set is not here are skipped,
+    and named; exit code 3 when no other is left.
     """
     from provingground import api, exports, parsing, planning
     from provingground.atlas.records import record_text, verdict_record
     from provingground.engine import together
     from provingground.machine import here
     from provingground.sources import source_of
+    from provingground.verdict import Verdicts
 
     asked = {"--json": as_json, "--md": as_md, "--csv": as_csv, "--latex": as_latex}
     formats = [name for name, wanted in asked.items() if wanted]
@@ -139,18 +141,20 @@ def check(
         job_of(*each, scale, set_, seeds, lanes, kept, False, off_slice=off_slice, draw=draw)
         for each in chosen
     ]
+    jobs, skipped = planning.with_data(jobs)
     whole = bool(save and save.suffix == ".json")
     sweeps = [job.sweep for job in jobs if whole]  # whose sources are read before they may change
     sources = {f"{s.study.name}/{s.experiment.name}": source_of(s) for s in sweeps}
     forecast = together([job.forecast() for job in jobs])
-    say(f"{count(len(jobs), 'experiment')}, {cost(forecast)}")
+    if jobs:
+        say(f"{count(len(jobs), 'experiment')}, {cost(forecast)}")
     verdicts, provenance = [], {}
     with executor_of(workers, scheduler, dashboard) as executor:
         for job, ds in zip(jobs, api.finish_all(jobs, executor=executor), strict=True):
             verdicts += api.verdicts(job.study, job.sweep.experiment, ds)
             provenance[f"{job.study.name}/{job.sweep.experiment.name}"] = dict(ds.attrs)
     record = verdict_record(
-        verdicts,
+        Verdicts(verdicts, skipped),
         scale=scale,
         seconds=round(time.perf_counter() - start, 3),
         device=here().device,
@@ -168,9 +172,14 @@ def check(
     elif formats:
         ending = formats[0].replace("--latex", "--tex").replace("--", ".")
         show_text(exports.TABLES[ending](verdicts).rstrip("\n"))
-    else:
+    elif jobs:
         show_verdicts(verdicts)
         say(f"{count(len(verdicts), 'claim')} in {duration(record['seconds'])}")
+    if skipped:
+        show_skipped(skipped)
     if troubled := [v for v in verdicts if v.trouble]:
         say(trouble(troubled))
+    if troubled or (verdicts and any(each.headline for each in skipped)):
         raise typer.Exit(1)
+    if skipped and not verdicts:
+        raise typer.Exit(3)

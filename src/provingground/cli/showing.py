@@ -17,7 +17,7 @@ from provingground.cli.options import (
     Targets,
     job_of,
 )
-from provingground.errors import RunError
+from provingground.errors import DataMissing, RunError
 from provingground.terminal import say, show_text
 
 
@@ -60,12 +60,16 @@ def report(
 
     outputs.check(out)
     kept = planning.store_at(store)
-    entries, left_out = [], []
+    entries, left_out, skipped = [], [], []
     for owner, experiment in planning.chosen(targets or [], scale=scale, headline=headline):  # pyright: ignore
         try:
-            ds = api.load(owner, experiment.name, scale=scale, store=kept)  # pyright: ignore
+            job = job_of(owner, experiment, scale, None, None, None, kept, False, trace=False)
+            ds = api.stored(job)
         except StoreError:
             raise
+        except DataMissing as missing:
+            skipped.append(f"{owner.name}/{experiment.name}: {missing}")
+            continue
         except RunError:
             left_out.append(f"{owner.name}/{experiment.name}")
             continue
@@ -75,7 +79,9 @@ def report(
         entries.append(Entry(owner, experiment, ds, api.verdicts(owner, experiment, ds)))
     if left_out:
         say(f"not in the report, since not (wholly) stored: {', '.join(left_out)}")
+    for told in skipped:
+        say(f"not in the report: {told}")
     if not entries:
         raise RunError("nothing to report: run `proving check` first")
-    outputs.write(out, render(entries, scale=scale).encode())
+    outputs.write(out, render(entries, scale=scale, skipped=skipped).encode())
     show_text(f"report: {out.resolve()}")

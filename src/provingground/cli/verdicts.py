@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from provingground.reprs import bounds, decision, named
-from provingground.terminal import any_letter, show_table
+from provingground.reprs import bounds, decision, grouped, named
+from provingground.terminal import any_letter, say, show_table
 from provingground.words import count
 
 if TYPE_CHECKING:
-    from provingground.verdict import Verdict
+    from provingground.verdict import Skipped, Verdict
 
 MARKS = {"holds": "✓ ", "fails": "✗ ", "unknown": "? ", "unmeasured": "! "}
 
@@ -24,20 +24,29 @@ def trouble(verdicts: "Sequence[Verdict]") -> str:
     return f"not passed: {count(len(verdicts), 'claim')} ({told})"
 
 
+def show_skipped(skipped: "Sequence[Skipped]") -> None:
+    """The experiments that were not judged, and what to do: on stderr, which JSON leaves alone."""
+    say(f"not judged, since their data are not here: {count(len(skipped), 'experiment')}")
+    commands: dict[str, list[str]] = {}
+    for each in skipped:
+        commands.setdefault(each.why, []).append(each.at)
+    for why, names in commands.items():
+        say(f"  {', '.join(names)}: {why}")
+
+
 def show_verdicts(verdicts: "Sequence[Verdict]") -> None:
     """Verdicts as a table, by experiment."""
     rows: list[tuple[str, ...]] = []
-    group = ""
-    for v in verdicts:
-        if group != (group := f"{v.study}/{v.experiment}"):
-            rows.append((f"{group}:" + (f" {v.conditions}" if v.conditions else ""),))
-        rows.append(
-            (
-                f"  {named(v)}",
-                any_letter(MARKS[v.verdict]) + decision(v),
-                str(v.estimate),
-                bounds(v),
-                ". ".join(part.rstrip(". ") for part in (v.says, v.note, v.details) if part),
+    for name, conditions, some in grouped(verdicts):
+        rows.append((f"{name}: {conditions}".rstrip(),))
+        for v in some:
+            rows.append(
+                (
+                    f"  {named(v)}",
+                    any_letter(MARKS[v.verdict]) + decision(v),
+                    str(v.estimate),
+                    bounds(v),
+                    ". ".join(part.rstrip(". ") for part in (v.says, v.note, v.details) if part),
+                )
             )
-        )
     show_table("  claim", "verdict", "measured", "bound", "says", rows=rows)

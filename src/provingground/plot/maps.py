@@ -18,6 +18,8 @@ from provingground.plot.ticks import LogLabels, LogTicks
 from provingground.plot.values import Estimates, Theory, as_points, edges, refined, summary
 from provingground.plot.words import label, latex_number
 
+MEAN = "map: mean"  # in the footer
+
 
 def _map(
     ax: Axes,
@@ -45,11 +47,11 @@ def _map(
         positive = mean[mean > 0].compressed()
         mean = np.ma.maximum(mean, positive.min(initial=1.0 if positive.size == 0 else np.inf))
         look["norm"] = look["norm"] if positive.size else Normalize()
-    rows, shown, marks = b, mean, ["mean"] * averaged(ax, z)
+    rows, shown, marks = b, mean, [MEAN] * averaged(ax, z)
     if fine and not mean.mask.any():
         scales: dict[str, bool] = dict(spaced=ax.get_yscale() == "log", log=fine == "log")
         rows, shown = refined(places[1], b[[0, -1]], mean, **scales)
-        marks.append("interpolated along y")
+        marks.append("columns interpolated along y")
     mesh = ax.pcolormesh(a, rows, shown, edgecolors="face", linewidth=0.2, **look)
     ax.set(xlim=a[[0, -1]], ylim=b[[0, -1]])
     spots = [
@@ -66,13 +68,8 @@ def _map(
     for name, line in (theory or {}).items():
         u, v = line if isinstance(line, tuple) else (space(a[0], a[-1], 500), line)
         theory_curve(ax, u, v, name)
-    tidy(ax, z, *_mark(marks))
+    tidy(ax, z, *marks)
     return mesh
-
-
-def _mark(words: Sequence[str]) -> list[str]:
-    """What the footer says of a map."""
-    return [f"map: {', '.join(words)}"] if words else []
 
 
 def _colour_bar(ax: Axes, what: Any, da: xr.DataArray) -> None:
@@ -162,4 +159,4 @@ def attention_map(
         look: dict[str, Any] = dict(fontsize=6.5, color="white" if v < 0.6 else "black")
         ax.text(j, i, f"{v:.2f}", ha="center", va="center", **look)
     _colour_bar(ax, image, p)
-    tidy(ax, p, *_mark(["mean"] * averaged(ax, p)))
+    tidy(ax, p, *[MEAN] * averaged(ax, p))

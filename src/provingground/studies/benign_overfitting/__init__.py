@@ -2,7 +2,8 @@
 
 from provingground.study import Study, simulator
 
-from . import full, model, theory
+from . import digits, full, model, theory
+from .digits import mnist
 from .figures import EXPERIMENTS
 
 BIBTEX = """
@@ -28,8 +29,10 @@ STUDY = Study(
     simulators={
         "span": simulator(model, says="inside the span of the tokens"),
         "full": simulator(full, says="all weights, as written"),
+        "digits": simulator(digits, says="digits in a frame of noise"),
     },
     theory=theory.theory,
     experiments=EXPERIMENTS,
+    data={"mnist": mnist},
     bibtex=BIBTEX,
 )

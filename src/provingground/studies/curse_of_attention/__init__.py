@@ -2,8 +2,23 @@
 
 from provingground.study import Study, simulator
 
-from . import few, gaussian, head, kernel, linear, local, mlp, model, ridge, scalar, theory
+from . import (
+    encoder,
+    few,
+    forecast,
+    gaussian,
+    head,
+    kernel,
+    linear,
+    local,
+    mlp,
+    model,
+    ridge,
+    scalar,
+    theory,
+)
 from .figures import EXPERIMENTS
+from .hourly import etth
 
 BIBTEX = """
 @misc{ke2024curse_of_attention,
@@ -37,8 +52,11 @@ STUDY = Study(
         "scalar": simulator(scalar, says="section 7.2, variants of the paper's network"),
         "head": simulator(head, says="section 7.2, one head with an embedding"),
         "mlp": simulator(mlp, says="a baseline, one hidden layer"),
+        "forecast": simulator(forecast, says="real series, linear forecasters"),
+        "encoder": simulator(encoder, says="real series, an encoder"),
     },
     theory=theory.theory,
     experiments=EXPERIMENTS,
+    data={"etth": etth},
     bibtex=BIBTEX,
 )

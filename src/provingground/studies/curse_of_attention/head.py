@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from provingground import blocks
 from provingground.config import config, par
 from provingground.keys import normal, stream
+from provingground.nets import attention
 
 from . import model
 from .data import draw
@@ -47,13 +47,13 @@ def initial(cfg: Config, key: Key[Array, ""]) -> Weights:
 
 
 def network(cfg: Config, p: Weights, x: Float[Array, "d"]) -> Float[Array, ""]:
-    rows, masked = blocks.patches(x, cfg.patch)
+    rows, masked = attention.patches(x, cfg.patch)
     d = len(x)
     e = rows @ p.embed + cfg.learned * p.position
     both = jnp.concatenate([e @ p.w_k, e[-1:] @ p.w_q])
-    turned = blocks.rotary(both, jnp.append(jnp.arange(d), d - 1), cfg.turn)
-    logits = blocks.scores(turned[-1], turned[:-1]) + blocks.linear_decay(d, cfg.slope)
-    return blocks.attention(logits + masked, e @ p.w_v)
+    turned = attention.rotary(both, jnp.append(jnp.arange(d), d - 1), cfg.turn)
+    logits = attention.scores(turned[-1], turned[:-1]) + attention.linear_decay(d, cfg.slope)
+    return attention.average(logits + masked, e @ p.w_v)
 
 
 def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:

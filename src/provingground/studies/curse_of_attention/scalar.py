@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from provingground import blocks
 from provingground.config import config, par
 from provingground.keys import normal, stream
+from provingground.nets import attention
 from provingground.train import by_lane
 
 from . import model
@@ -56,7 +56,9 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     def network(p: Weights, x: Float[Array, "d"]) -> Float[Array, ""]:
         values = jnp.broadcast_to(x[None, :], p.bias.shape)
         logits = x[-1] * jnp.outer(p.w, x) + cfg.position * p.bias
-        g = blocks.differential(logits, x[-1] * jnp.outer(p.other, x), cfg.second * p.share, values)
+        g = attention.differential(
+            logits, x[-1] * jnp.outer(p.other, x), cfg.second * p.share, values
+        )
         return (a_0 + cfg.read_out * p.a) @ g / len(g) ** 0.5 + cfg.skip * x[-1]
 
     h = tangent(data.x, attend(w_0, data.x)[1], a_0, data.exists)

@@ -332,12 +332,16 @@ SAYS = {
     "kernel_max": "largest eigenvalue of H(0) at infinite width, one draw",
     "spread_min": "v_min of the same draw",
     "loss_bound": "L(T)/L(0) by Lemma H.1",
+    "linear_weights": "weights of NLinear",
     "ordered_steps": "steps during which nine tenths of the pairs stay in order",
 }
 
 
 def theory(cfg: Any) -> Prediction:
     """Everything the paper, corrected where it must be, says about one setting."""
+    if not hasattr(cfg, "tokens"):  # a real series, forecast for more than its next step
+        one = Condition("next step", cfg.horizon, "<=", 1, "the theorems predict the next step")
+        return Prediction((one,), {"linear_weights": (cfg.look_back + 1) * cfg.horizon}, SAYS)
     floor, ceiling = attention_limits(cfg.tokens)
     slope = attention_slope(cfg.tokens, getattr(cfg, "scale", 1.0))
     values = {

@@ -1,10 +1,9 @@
 """Graph convolutional networks trained with graph topology sampling."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .algorithm2 import simulate_algorithm
-from .model import Config, Probes, simulate, simulate_sparse
+from . import algorithm2, model, rows, sparse, theory
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @inproceedings{li2022graph_sampling,
@@ -27,11 +26,12 @@ STUDY = Study(
     r"$\|A^*\|_\infty$, with the largest degree and with $\log m$; sampling helps because it "
     "damps dominating groups of nodes.",
     simulators={
-        "dense": Simulator(Config, simulate, Probes, says="practical form, dense products"),
-        "sparse": Simulator(Config, simulate_sparse, Probes, says="lists of neighbours"),
-        "algorithm2": Simulator(Config, simulate_algorithm, Probes, says="Algorithm 2 as written"),
+        "dense": simulator(model, says="practical form, dense products"),
+        "sparse": simulator(sparse, says="lists of neighbours"),
+        "algorithm2": simulator(algorithm2, says="Algorithm 2 as written"),
+        "rows": simulator(rows, precision="float64", says="sampled matrices, no training"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
     bibtex=BIBTEX,
 )

@@ -34,6 +34,8 @@ from .model import (
     training_groups,
 )
 
+__all__ = ["Config", "Probes", "simulate"]
+
 
 class Perturbation(eqx.Module):
     r"""$W^\rho$, $V^\rho$, the diagonal of $\Sigma$, and the noise of the gradient."""
@@ -85,7 +87,7 @@ def regulariser(w: Weights, lam: Float[Array, ""], lam_w: Any, lam_v: Any) -> Fl
     return lam_w * lam**2 * jnp.sum(columns**2) + lam_v * lam * jnp.sum(w.v**2)
 
 
-def simulate_algorithm(cfg: Config, key: Key[Array, ""]) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
     """Algorithm 2 on a random graph. There is no dropout: the signs take its place."""
     return by_lane(lambda cfg: train(cfg, key), cfg)
 

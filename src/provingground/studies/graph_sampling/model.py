@@ -22,7 +22,6 @@ from . import samplers
 from .graph import (
     Adjacency,
     Graph,
-    aggregate,
     column_norms2,
     random_graph,
     random_sparse_graph,
@@ -31,7 +30,7 @@ from .graph import (
 from .samplers import Groups, Sampled
 from .targets import concept_target, features_and_teacher, figure_target, layer
 
-SAMPLER_DRAWS = 8  # over which the errors of sampled rows are averaged
+SAMPLER_DRAWS = 8  # over which the noise of a sample is averaged
 
 
 @config
@@ -57,6 +56,7 @@ class Config:
     p2: float = par(0.1, "p_2^*", "scale of group 2 in training", low=0)
     kept_1: float = par(0.9, "S_1/N_1", "sampled fraction of group 1", low=0, high=1)
     kept_2: float = par(0.9, "S_2/N_2", "sampled fraction of group 2", low=0, high=1)
+    whole: bool = par(False, "A^s=A^*", "train with the effective matrix itself", value=True)
     drawn: int = par(1800, "t", "draws of FastGCN", low=1, value=True, pad=8192)
     width: int = par(64, "m", "neurons in each hidden layer", low=1, value=True, pad=32)
     dropout: float = par(0.4, r"p_{\mathrm{drop}}", "dropout", low=0, high=0.95)
@@ -88,10 +88,6 @@ class Probes(eqx.Module):
     norm_inf: Float[Array, ""] = probe("largest row sum", r"\|A^*\|_\infty")
     max_degree: Int[Array, ""] = probe("largest degree", r"\delta")
     mean_degree: Float[Array, "group"] = probe("mean degree of a group", "d_l")
-    row_mass: Float[Array, "group"] = probe("mean row sum of A over group 1, rows of group 1 or 2")
-    row_error: Float[Array, ""] = probe("mean l1 error of a sampled row")
-    row_error_max: Float[Array, ""] = probe("largest l1 error of a row", r"\|A^s-A^*\|_\infty")
-    row_error_theory: Float[Array, ""] = probe("expected l1 error of a row, in closed form")
     noise_ratio: Float[Array, ""] = probe(
         "noise of aggregated features over signal", r"\|(A^s-A^*)X\|^2/\|A^*X\|^2"
     )
@@ -254,6 +250,7 @@ def squared_error(
 
 def training_groups(cfg: Config, group: Int[Array, "N"]) -> Groups:
     kept = jnp.stack([jnp.asarray(cfg.kept_1), jnp.asarray(cfg.kept_2)])
+    kept = jnp.where(jnp.asarray(cfg.whole), jnp.ones_like(kept), kept)
     return samplers.groups(group, kept, jnp.stack([jnp.asarray(cfg.p1), jnp.asarray(cfg.p2)]))
 
 
@@ -362,44 +359,43 @@ def label_variance(task: Task) -> Float[Array, ""]:
     return mean_over(test, jnp.mean((task.y - mean[None, :]) ** 2, axis=1))
 
 
-def row_errors(a: Adjacency, s: Sampled, best: Sampled) -> Float[Array, "N"]:
-    r"""$\|a_n^s - a_n^*\|_1$ of each row, for matrices whose rows are not scaled."""
-    return row_sums(a, jnp.abs(s.cols[0] - best.cols[0]))
+def noise_theory(
+    cfg: Config, g: Groups, q: Float[Array, "N"], norms2: Float[Array, "N"]
+) -> Float[Array, ""]:
+    r"""$\sum_jw_j(1-f_j)/f_j/\sum_jw_j$ with $w_j = (p_j^*)^2\|A_{:,j}\|^2$, for features that are
+    independent and have mean zero (rows that are not scaled); $(N-1)/t$ for FastGCN."""
+    if cfg.sampler == "fastgcn":
+        return (len(q) - 1) / jnp.asarray(cfg.drawn).astype(float)
+    fraction = g.drawn.astype(float) / jnp.maximum(g.size, 1).astype(float)
+    power = g.p_star[g.group] ** 2 * norms2  # of a node in A*X
+    odds = ((1 - fraction) / jnp.maximum(fraction, 1e-30))[g.group]
+    return jnp.sum(odds * power) / jnp.maximum(jnp.sum(power), 1e-30)
 
 
 def graph_probes(
     cfg: Config, key: Key[Array, ""], task: Task, groups: Groups, q: Float[Array, "N"]
 ) -> dict[str, Array]:
-    """Properties of the graph, and of some draws of the sampler."""
+    """Properties of the graph, and the noise of some draws of the sampler."""
     graph, best = task.graph, effective(cfg, groups)
     kinds = groups.group[None, :] == jnp.arange(len(groups.size))[:, None]
 
     def by_group(values: Float[Array, "N"]) -> Float[Array, "L"]:
         return jax.vmap(mean_over, in_axes=(0, None))(kinds, values)
 
-    def of_draw(key: Key[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, ""]]:
+    def of_draw(key: Key[Array, ""]) -> Float[Array, ""]:
         drawn = sample(cfg, key, groups, q)
-        noisy = aggregate(graph.a, (drawn.cols[0] - best.cols[0])[:, None] * task.x)
-        return row_errors(graph.a, drawn, best), jnp.sum(noisy**2)
+        noisy = layer(graph.a, drawn, 0, task.x) - clean
+        return jnp.sum(noisy**2)
 
-    wrong, noise = jax.vmap(of_draw)(jax.random.split(stream(key, "test/sample"), SAMPLER_DRAWS))
-    fraction = groups.drawn.astype(float) / jnp.maximum(groups.size, 1).astype(float)
-    lost = (2 * (1 - fraction) * groups.p_star)[groups.group]
-    power = groups.p_star[groups.group] ** 2 * column_norms2(graph.a)  # of a node in A*X
-    odds = ((1 - fraction) / jnp.maximum(fraction, 1e-30))[groups.group]
-    clean = aggregate(graph.a, best.cols[0][:, None] * task.x)
+    clean = layer(graph.a, best, 0, task.x)
+    noise = jax.vmap(of_draw)(jax.random.split(stream(key, "test/sample"), SAMPLER_DRAWS))
     chance = by_group(q)
-    first = row_sums(graph.a, kinds[0].astype(float))
     return dict(
         norm_inf=jnp.max(best.rows[0] * row_sums(graph.a, best.cols[0])),
         max_degree=jnp.max(graph.degree),
         mean_degree=by_group(graph.degree.astype(float))[:2],
-        row_mass=by_group(first)[:2],
-        row_error=jnp.mean(wrong),
-        row_error_max=jnp.mean(jnp.max(wrong, axis=1)),
-        row_error_theory=jnp.mean(row_sums(graph.a, lost)),
         noise_ratio=jnp.mean(noise) / jnp.maximum(jnp.sum(clean**2), 1e-30),
-        noise_theory=jnp.sum(odds * power) / jnp.maximum(jnp.sum(power), 1e-30),
+        noise_theory=noise_theory(cfg, groups, q, column_norms2(graph.a)),
         importance_ratio=chance[0] / jnp.maximum(chance[1], 1e-30),
         group=jnp.arange(1, 3),
     )
@@ -448,13 +444,3 @@ def simulate(cfg: Config, key: Key[Array, ""]) -> Probes:
         return train(cfg, key, random_task(cfg, key, drawn_graph(cfg, key)))
 
     return by_lane(whole, cfg)  # graphs differ from lane to lane, and little is shared
-
-
-def simulate_sparse(cfg: Config, key: Key[Array, ""], data: Graph | None = None) -> Probes:
-    """The same with lists of neighbours, also on a graph of one's own: no N x N array."""
-
-    def whole(cfg: Config) -> Probes:
-        graph = drawn_graph(cfg, key, sparse=True) if data is None else data
-        return train(cfg, key, random_task(cfg, key, graph))
-
-    return by_lane(whole, cfg)

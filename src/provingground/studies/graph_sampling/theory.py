@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bernoulli, gammaln, logsumexp, xlogy
+from scipy.stats import binom
 
 from provingground.study import Condition, Prediction
 
@@ -68,6 +69,15 @@ def least_fraction_symmetric(
     return (1 + _over(c2 * poly, len(load) * np.sqrt(np.asarray(p_star, float)) * load)) ** -2.0
 
 
+def reached_poly_symmetric(
+    degrees: Any, sizes: Any, p_star: Any, kept: Any, c2: float = 1.0
+) -> float:
+    r"""The smallest $\mathrm{poly}(\epsilon)$ for which fractions `kept` satisfy (D.17)."""
+    load, f = psi(degrees, sizes), np.asarray(kept, float)
+    root = np.sqrt(np.asarray(p_star, float))
+    return float(np.max((_over(1, np.sqrt(f)) - 1) * len(load) * root * load / c2))
+
+
 def row_mass(degrees: Any, sizes: Any) -> Floats:
     r"""(D.7): $\Psi(n, i) = \sqrt{d_n/d_i}\,d_iN_i/\sum_l d_lN_l$, about the sum of a row of group
     n over the columns of group i (loops ignored)."""
@@ -89,6 +99,34 @@ def row_error(p_star: Any, kept: Any, mass: Any) -> Any:
     return 2 * np.asarray(mass, float) @ ((1 - np.asarray(kept, float)) * np.asarray(p_star, float))
 
 
+def largest_row(degrees: Any, sizes: Any, p_star: Any, kept: Any, nodes: int | float) -> float:
+    r"""$\mathbb{E}\max_n\|a_n^s - a_n^*\|_1$ of asymmetric sampling, about, for two groups.
+
+    A row of group u has $d_u$ neighbours at ends of edges, each dropped with its chance; the
+    numbers dropped are binomial, rows are taken as independent. Dropped entries count whole, the
+    others $1/f - 1$ times. It does not vanish as $f \to 1$, while some node is dropped.
+    """
+    d, n, p, f = (np.asarray(v, float) for v in (degrees, sizes, p_star, kept))
+    ends, values, masses = d * n / np.sum(d * n), [], []
+    share = n / n.sum()
+    for u in range(2):
+        entry = p / np.sqrt((d[u] + 1) * (d + 1))
+        count = np.arange(int(d[u]) + 1)
+        chance = [binom.pmf(count, int(d[u]), ends[i] * (1 - f[i])) for i in range(2)]
+        rest = np.sum(entry * (1 / f - 1) * d[u] * ends * f)
+        loop = p[u] / (d[u] + 1)
+        for own, weight in ((loop, 1 - f[u]), (loop * (1 / f[u] - 1), f[u])):
+            found = entry[0] * count[:, None] + entry[1] * count[None, :] + own + rest
+            values.append(found.ravel())
+            masses.append(
+                np.stack([(weight * np.outer(*chance)).ravel() * (i == u) for i in (0, 1)])
+            )
+    order = np.argsort(np.concatenate(values))
+    below = np.minimum(np.cumsum(np.concatenate(masses, axis=1)[:, order], axis=1), 1)
+    largest = np.prod(below ** (share * nodes)[:, None], axis=0)
+    return float(np.sum(np.diff(largest, prepend=0) * np.concatenate(values)[order]))
+
+
 def aggregation_noise(kept: Any) -> Any:
     r"""$\mathbb{E}\|(A^s-A^*)X\|^2 / \mathbb{E}\|A^*X\|^2 = (1-f)/f$ for i.i.d. features of mean
     zero and equal fractions f: it knows neither degrees nor scales.
@@ -96,6 +134,39 @@ def aggregation_noise(kept: Any) -> Any:
     For other fractions it is $\sum_jw_j(1-f_j)/f_j/\sum_jw_j$, $w_j = (p_j^*)^2\|A_{:,j}\|^2$.
     """
     return _over(1 - np.asarray(kept, float), kept)
+
+
+def column_norms2(degrees: Any, sizes: Any) -> Floats:
+    r"""$\|A_{:,j}\|^2$ of a node of each group, about: $\frac{d_j}{d_j+1}\sum_i\frac{\pi_i}{d_i+1}
+    + (d_j+1)^{-2}$. It falls with $d_j$ between two groups, whatever their sizes."""
+    d, n = np.asarray(degrees, float), np.asarray(sizes, float)
+    ends = d * n / np.sum(d * n)
+    return d / (d + 1) * np.sum(ends / (d + 1)) + 1 / (d + 1) ** 2
+
+
+def importance_ratio(degrees: Any, sizes: Any) -> float:
+    """How often FastGCN draws a node of the first group for one of the second."""
+    norms = column_norms2(degrees, sizes)
+    return float(norms[0] / norms[1])
+
+
+def sampling_noise(degrees: Any, sizes: Any, p_star: Any, kept: Any) -> float:
+    r"""The noise of aggregated features over their signal for unequal fractions:
+    $\sum_lw_l(1-f_l)/f_l/\sum_lw_l$, $w_l = N_lp_l^{*2}\|A_{:,l}\|^2$ by `column_norms2`."""
+    p, n = np.asarray(p_star, float), np.asarray(sizes, float)
+    weight = n * p**2 * column_norms2(degrees, sizes)
+    return float(np.sum(weight * aggregation_noise(kept)) / np.sum(weight))
+
+
+def sampling_noise_symmetric(degrees: Any, sizes: Any, p_star: Any, kept: Any) -> float:
+    r"""The same for symmetric samples: $2 - 2\sqrt{f_uf_k}$ off the diagonal, where both nodes are
+    needed, $(1-f)/f$ on it, weighted by the squares of the entries of $A^*$."""
+    d, n, p, f = (np.asarray(v, float) for v in (degrees, sizes, p_star, kept))
+    ends = d * n / np.sum(d * n)
+    pairs = np.outer(n * p * d / (d + 1), p * ends / (d + 1))
+    loops = n * (p / (d + 1)) ** 2
+    apart = np.sum(pairs * (2 - 2 * symmetric_mean(f[:, None], f)))
+    return float((apart + np.sum(loops * aggregation_noise(f))) / (np.sum(pairs) + np.sum(loops)))
 
 
 def symmetric_mean(kept_row: Any, kept_column: Any) -> Any:
@@ -255,12 +326,17 @@ def dependent_labels(max_degree: int | float, aggregations: int = 2) -> float:
 # ------------------------------------------------------------------------------- one setting
 
 
+def sampled(cfg: Config) -> tuple[float, float]:
+    """The fractions that are sampled: all, where the training has A* itself."""
+    return (1.0, 1.0) if cfg.whole else (cfg.kept_1, cfg.kept_2)
+
+
 def conditions(cfg: Config, poly: float = 0.1) -> tuple[Condition, ...]:
     r"""(5.8), (5.10) and (5.18), both sides, with poly(ε) = 0.1; the symmetric forms where the
     sampling is symmetric. Group sizes and degrees are those asked for."""
     first = float(np.clip(round(cfg.group_share * cfg.nodes), 0, cfg.nodes))
     sizes, degrees = (first, cfg.nodes - first), (cfg.degree_1, cfg.degree_2)
-    p, kept = (cfg.p1, cfg.p2), (cfg.kept_1, cfg.kept_2)
+    p, kept = (cfg.p1, cfg.p2), sampled(cfg)
     if cfg.symmetric:
         caps = largest_scale_symmetric(degrees, sizes)
         floors = least_fraction_symmetric(degrees, sizes, p, poly)
@@ -300,7 +376,8 @@ SAYS = {
     "psi_2": "ψ of group 2 (5.9)",
     "row_sum_1": "expected sum of a row of A*, group 1",
     "row_sum_2": "expected sum of a row of A*, group 2",
-    "aggregation_noise": "(1-f)/f: noise of sampling over signal, for the smaller fraction f",
+    "sampling_noise": "noise of sampled features over signal ((1-f)/f for equal fractions f)",
+    "poly": "poly(ε) that the sampled fractions allow by (5.10), c₁ = 1 ((D.17) if symmetric)",
     "dependent_labels": "(1+δ)⁴: labels that may share a feature, at most",
     "largest_eps": "ε of Theorem 5.3.1, at most",
     "lambda_v": "λ_v of Tables 5.1 and D.2",
@@ -315,6 +392,9 @@ def theory(cfg: Config) -> Prediction:
     first = float(np.clip(round(cfg.group_share * cfg.nodes), 0, cfg.nodes))
     sizes, degrees = (first, cfg.nodes - first), (cfg.degree_1, cfg.degree_2)
     load, sums = psi(degrees, sizes), row_sums(cfg)
+    groups = degrees, sizes, (cfg.p1, cfg.p2), sampled(cfg)
+    noise = sampling_noise_symmetric if cfg.symmetric else sampling_noise
+    poly = reached_poly_symmetric if cfg.symmetric else reached_poly
     chosen = table(cfg.width, cfg.width, float(sums.max()), p1=cfg.teacher, p2=cfg.teacher,
                    outputs=cfg.outputs)  # fmt: skip
     return Prediction(
@@ -324,7 +404,8 @@ def theory(cfg: Config) -> Prediction:
             "psi_2": float(load[1]),
             "row_sum_1": float(sums[0]),
             "row_sum_2": float(sums[1]),
-            "aggregation_noise": float(aggregation_noise(min(cfg.kept_1, cfg.kept_2))),
+            "sampling_noise": noise(*groups),
+            "poly": poly(*groups),
             "dependent_labels": dependent_labels(max(degrees)),
             "largest_eps": largest_eps(float(sums.max()), p1=cfg.teacher, p2=cfg.teacher),
             "lambda_v": chosen.lambda_v,

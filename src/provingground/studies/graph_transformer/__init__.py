@@ -1,11 +1,11 @@
 """Generalisation of a one-layer Graph Transformer with a distance encoding."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .graph_level import GraphProbes, simulate_graphs
-from .model import Config, Probes, simulate
-from .nodes import simulate_nodes
+from . import citations, four, gat, gcn, graphs, model, nodes, patterns, theory, votes
+from .figures import EXPERIMENTS
+from .published import actor, cora, described
+from .published import votes as counted
 
 BIBTEX = """
 @inproceedings{li2024graph_transformer,
@@ -30,11 +30,22 @@ STUDY = Study(
     r"distance $z_m$ that matters, and a graph convolution needs $\gamma_d^{-2}$ times as many "
     "labels (Theorem 3.4.6).",
     simulators={
-        "counts": Simulator(Config, simulate, Probes, says="on counts of patterns by distance"),
-        "nodes": Simulator(Config, simulate_nodes, Probes, says="on nodes, as written"),
-        "graphs": Simulator(Config, simulate_graphs, GraphProbes, says="on whole graphs"),
+        "counts": simulator(model, says="on counts of patterns by distance"),
+        "nodes": simulator(nodes, says="on nodes, as written"),
+        "graphs": simulator(graphs, says="on whole graphs"),
+        "four": simulator(four, says="four classes, two copies"),
+        "gat": simulator(gat, says="a GAT on ring 1"),
+        "patterns": simulator(
+            patterns, precision="float64", says="published graphs, directions of a class", host=True
+        ),
+        "votes": simulator(
+            votes, precision="float64", says="published graphs, votes of the rings", host=True
+        ),
+        "citations": simulator(citations, says="a published graph, a Transformer block"),
+        "gcn": simulator(gcn, says="a published graph, a graph convolution"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
+    data={"described": described, "votes": counted, "cora": cora, "actor": actor},
     bibtex=BIBTEX,
 )

@@ -14,30 +14,28 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from provingground.config import mask, size
 from provingground.keys import normal, stream, uniform
-from provingground.nets.losses import hinge, mean_over
+from provingground.nets.losses import mean_over
 from provingground.train import Activation, Optimiser, descend
 
-from .model import (
+from .data import (
     Config,
     Graph,
-    Probes,
-    Weights,
+    Nodes,
     confusion_ratio,
     core_distance,
     distances,
     first_of,
     in_pool,
-    initial_weights,
     labelled,
-    measure,
-    probe_steps,
     random_edges,
     random_nodes,
-    report,
     ring_counts,
     sample,
     winning_margins,
 )
+from .model import Probes, Weights, hinge, initial_weights, measure, probe_steps, report
+
+__all__ = ["Config", "Probes", "simulate"]
 
 
 class Pool(eqx.Module):
@@ -49,7 +47,7 @@ class Pool(eqx.Module):
 
 
 class Features(eqx.Module):
-    """A graph with features: what a training on nodes needs. See `own.features`."""
+    """A graph with features: what a training on nodes needs. See `any_graph.features`."""
 
     graph: Graph
     x: Float[Array, "N d"]
@@ -62,7 +60,7 @@ class Features(eqx.Module):
 
 def attend(cfg: Config, w: Weights, at: Float[Array, "d"], x: Any, pool: Pool) -> Any:
     r"""The softmax of (3.1): $p_s \propto e^{(W_K x_s)^\top W_Q x_n + b_{z(s,n)}}$."""
-    logits = cfg.attention * (x @ w.w_k.T) @ (w.w_q @ at) + cfg.encoding * w.b[pool.dist]
+    logits = cfg.attention * (x @ w.w_k.T) @ (w.w_q @ at) + cfg.bias_scale * w.b[pool.dist]
     return jax.nn.softmax(jnp.where(pool.exists, logits, -jnp.inf))
 
 
@@ -130,10 +128,9 @@ def realise(
 
 
 def random_features(
-    cfg: Config, key: Key[Array, ""], chosen: Int[Array, "L"]
+    cfg: Config, key: Key[Array, ""], nodes: Nodes, chosen: Int[Array, "L"]
 ) -> tuple[Features, Int[Array, "L B M Z"]]:
     """A random graph with noisy features, and samples for the chosen nodes: nodes and counts."""
-    nodes = random_nodes(cfg, key)
     edges = random_edges(cfg, key, nodes)
     dist = distances(edges, cfg.reach)
     graph = Graph(nodes, ring_counts(dist, nodes.pattern, cfg.patterns, cfg.reach))
@@ -156,7 +153,7 @@ def random_features(
 # ------------------------------------------------------------------- training, on nodes
 
 
-def simulate_nodes(
+def simulate(
     cfg: Config,
     key: Key[Array, ""],
     data: Features | None = None,
@@ -166,16 +163,17 @@ def simulate_nodes(
 ) -> Probes:
     """Algorithm 4 as written: features, pools and softmax over nodes, by automatic derivatives.
 
-    `data` is a graph of one's own with any features (see `own.features`); without it a random
+    `data` is a graph of one's own with any features (see `any_graph.features`); without it a random
     graph is drawn.
     """
-    n = cfg.nodes if data is None else len(data.x)
-    order, exists = labelled(cfg, key, n), mask(cfg, "samples")
+    made = random_nodes(cfg, key) if data is None else data.graph.nodes
+    n = len(made.pattern)
+    order, exists = labelled(cfg, key, made), mask(cfg, "samples")
     chosen = order[jnp.arange(size(cfg, "samples")) % n]
     known = first_of(order, cfg.samples)
     seen = None
     if data is None:
-        data, seen = random_features(cfg, key, chosen)
+        data, seen = random_features(cfg, key, made, chosen)
         drawn = data.samples
     else:
         drawn = jax.tree.map(lambda v: v[chosen], data.samples)
@@ -192,13 +190,13 @@ def simulate_nodes(
         return jax.vmap(lambda at, pool: output(cfg, w, at, x, pool, activation))(at, pool)
 
     def loss(w: Weights, pool: Pool) -> Float[Array, ""]:
-        return mean_over(exists, hinge(nodes.label[chosen], f_of(w, x[chosen], pool)[0]))
+        return mean_over(exists, hinge(cfg, nodes.label[chosen], f_of(w, x[chosen], pool)[0]))
 
     def look(w: Weights) -> dict[str, Float[Array, "..."]]:
         f, p = f_of(w, x, test)
         rings = jax.nn.one_hot(test.dist, cfg.reach + 2, dtype=float)
         cells = jnp.einsum("ns,nsk,nsz->nkz", p, kind[test.ids], rings)
-        return measure(cells, f, nodes, known, core, w.b)
+        return measure(cfg, cells, f, nodes, known, core, w.b)
 
     def batch(t: Int[Array, ""]) -> Pool:
         return jax.tree.map(

@@ -1,22 +1,23 @@
 """Group imbalance: a one-hidden-layer network on a Gaussian mixture of groups."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .descent import (
-    DescentConfig,
-    DescentProbes,
-    LargeMapConfig,
-    MapConfig,
-    MapProbes,
-    StartsConfig,
-    StartsProbes,
-    simulate_descent,
-    simulate_map,
-    simulate_starts,
+from . import (
+    bounds,
+    closed,
+    descent,
+    images,
+    large_map,
+    local,
+    model,
+    pools,
+    starts,
+    tensor,
+    theory,
+    wide,
 )
-from .model import Config, LocalProbes, Probes, WideConfig, simulate_fit, simulate_local
-from .tensor import TensorConfig, TensorProbes, simulate_tensor
+from . import map as success_map
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @article{li2024group_imbalance,
@@ -42,24 +43,20 @@ STUDY = Study(
     "leaves a medium range or its mean leaves 0; more of a minority helps if its covariance is "
     "the smallest, and harms if it is the largest (Corollary 4.4.1).",
     simulators={
-        "fit": Simulator(Config, simulate_fit, Probes, "float64", "the minimiser, by Newton"),
-        "wide": Simulator(WideConfig, simulate_fit, Probes, "float64", "for any number of neurons"),
-        "local": Simulator(Config, simulate_local, LocalProbes, "float64", "limits of large n"),
-        "descent": Simulator(
-            DescentConfig, simulate_descent, DescentProbes, "float64", "Algorithm 1, in time"
-        ),
-        "starts": Simulator(
-            StartsConfig, simulate_starts, StartsProbes, "float64", "from tensor and other starts"
-        ),
-        "tensor": Simulator(
-            TensorConfig, simulate_tensor, TensorProbes, "float64", "Subroutine 1 alone"
-        ),
-        "map": Simulator(MapConfig, simulate_map, MapProbes, says="from many starts, as a success"),
-        "large_map": Simulator(
-            LargeMapConfig, simulate_map, MapProbes, says="the same, one program for all sizes"
-        ),
+        "fit": simulator(model, precision="float64", says="the minimiser, by Newton"),
+        "wide": simulator(wide, precision="float64", says="for any number of neurons"),
+        "local": simulator(local, precision="float64", says="limits of large n"),
+        "closed": simulator(closed, precision="float64", says="closed forms", host=True),
+        "bounds": simulator(bounds, precision="float64", says="bounds and limits", host=True),
+        "descent": simulator(descent, precision="float64", says="Algorithm 1, in time"),
+        "starts": simulator(starts, precision="float64", says="from tensor and other starts"),
+        "tensor": simulator(tensor, precision="float64", says="Subroutine 1 alone"),
+        "map": simulator(success_map, says="from many starts, as a success"),
+        "large_map": simulator(large_map, says="the same, one program for all sizes"),
+        "images": simulator(images, says="real images of two groups"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
+    data={"mnist": pools.mnist, "cifar": pools.cifar, "celeba": pools.celeba},
     bibtex=BIBTEX,
 )

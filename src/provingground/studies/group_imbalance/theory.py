@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from provingground.study import Condition, Prediction
 
-from .model import Config
+from . import convnet, images
+from .data import Config
 
 Floats = NDArray[np.float64]
 EPS_0 = 0.25  # the paper's epsilon_0, at its largest
+STEEP = 100.0  # from where a sigmoid is taken for a narrow step
 
 # ------------------------------------------------------------------------- Definition C.2.2
 
@@ -30,6 +32,8 @@ def spreads(u: ArrayLike, sigma: float) -> tuple[Floats, Floats]:
     which converges geometrically; Gauss-Hermite fails for $\sigma$ over 10.
     """
     u = np.atleast_1d(np.asarray(u, float))
+    if sigma > STEEP:
+        return _steep(u, sigma)
     t = np.linspace(-12, 12, 2 * math.ceil(12 / min(0.05, 0.3 / max(sigma, 1e-12))) + 1)
     weight = np.exp(-(t**2) / 2)
     weight /= weight.sum()
@@ -39,6 +43,16 @@ def spreads(u: ArrayLike, sigma: float) -> tuple[Floats, Floats]:
     square = z**2 @ weight
     level = (z**2 * bend) @ weight / square
     return plain, (z**2 * (bend - level[:, None]) ** 2) @ weight
+
+
+def _steep(u: Floats, sigma: float) -> tuple[Floats, Floats]:
+    r"""The same where $\phi'(\sigma z)$ is a narrow peak: nothing cancels there either."""
+    s = np.linspace(-80, 80, 3201)
+    z, slope = s / sigma, (1 - np.tanh(s / 2) ** 2) / 4
+    density = np.exp(-((z - u[:, None]) ** 2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    a0, b0 = density @ slope, density @ slope**2
+    a2, b2 = density @ (slope * z**2), density @ (slope**2 * z**2)
+    return b0 - a0**2, b2 - a2**2 / (u**2 + 1)
 
 
 def rho(u: ArrayLike, sigma: float) -> float:
@@ -163,7 +177,7 @@ def teacher_of(w: ArrayLike, groups: Groups) -> Teacher:
 def plain_teacher(cfg: Config, groups: Groups) -> Teacher:
     """Orthogonal columns along axes, as long as those of the Config are on average."""
     entry = {"gaussian": cfg.dim**0.5, "uniform": (cfg.dim / 3) ** 0.5, "orthogonal": 1.0}
-    norm = cfg.scale * entry[cfg.teacher]
+    norm = cfg.strength * entry[cfg.teacher]
     seen = norm * np.outer(groups.means[:, 0], np.ones(cfg.width))
     return Teacher(np.full(cfg.width, norm), seen)
 
@@ -181,6 +195,15 @@ class ClosedForms(NamedTuple):
     error: float  # E_w
     risk: float  # E
     group_risks: Floats  # E_l
+    needed: float  # B as in (C.100), without powers of tau, kappa, eta and K
+    tau: float
+
+    @property
+    def table(self) -> tuple[Any, ...]:
+        r"""What Table 4.1 is about: $\mathcal B$ of (C.100), $q$ without $\eta\tau^K\kappa^2$,
+        $\mathcal E_w$, $\mathcal E$, $\mathcal E_l$; then $R$ and $\tau$."""
+        rate = self.risk**-1
+        return self.needed, rate, self.error, self.risk, self.group_risks, self.curvature, self.tau
 
 
 def closed_forms(groups: Groups, teacher: Teacher, along_mean: bool = False) -> ClosedForms:
@@ -202,7 +225,8 @@ def closed_forms(groups: Groups, teacher: Teacher, along_mean: bool = False) -> 
     m2, top = moment_bound(groups, 2), float(groups.most.max())
     c_w = teacher.eta * groups.tau**k * teacher.kappa**2
     share = r / (teacher.eta * top**2)
-    d12 = d_function(groups, 12)
+    d6, d12 = d_function(groups, 6), d_function(groups, 12)
+    tails = math.sqrt(moment_bound(groups, 4) * moment_bound(groups, 8))
     return ClosedForms(
         curvature=r,
         gamma=r / (c_w * top**2),
@@ -211,6 +235,8 @@ def closed_forms(groups: Groups, teacher: Teacher, along_mean: bool = False) -> 
         error=math.sqrt(m2) / r,
         risk=m2 / r,
         group_risks=math.sqrt(m2) * groups.sizes / r,
+        needed=teacher.values[0] ** 2 * tails * d6 / r**2,
+        tau=groups.tau,
     )
 
 
@@ -218,6 +244,14 @@ def hessian_bound(groups: Groups, teacher: Teacher) -> float:
     r"""Lemma C.4.4: $\lambda_{\min}(\nabla^2\bar f(W^*)) \ge \frac4{K^2}R/(\eta\tau^K\kappa^2)$."""
     forms, k = closed_forms(groups, teacher), len(teacher.values)
     return 4 / k**2 * forms.curvature / (teacher.eta * groups.tau**k * teacher.kappa**2)
+
+
+def bound_factor(groups: Groups, teacher: Teacher, dim: int, samples: int) -> float:
+    r"""What (4.10) to (4.12) multiply $\mathcal E_w, \mathcal E, \mathcal E_l$ by, noiseless:
+    $\eta\tau^K\kappa^2K^{5/2}\sqrt{d\log n/n}$, the polynomial as in (C.84)."""
+    k = len(teacher.values)
+    c_w = teacher.eta * groups.tau**k * teacher.kappa**2
+    return c_w * k**2.5 * math.sqrt(dim * math.log(samples) / samples)
 
 
 def convex_radius(groups: Groups, teacher: Teacher) -> float:
@@ -276,12 +310,22 @@ SAYS = {
     "group_risk_1": "risk of group 1 in Theorem 2, hidden constants 1",
     "group_risk_2": "risk of group 2 in Theorem 2, hidden constants 1",
     "convex_radius": "r of (C.81), the radius around W* in which the loss is convex",
+    "images_of_minority": "training images of the minority, without copies",
     "average_excess": "excess risk of the minimiser for large n, dK/(2n), exact",
 }
 
 
-def theory(cfg: Config) -> Prediction:
+def of_images(cfg: images.Config) -> Prediction:
+    """The theorems speak of one hidden layer, and of no images."""
+    layers = convnet.depth(cfg.form)
+    one = Condition("hidden layers", layers, "<=", 1, "the theorems have one hidden layer")
+    return Prediction((one,), {"images_of_minority": round(cfg.fraction * cfg.samples)}, SAYS)
+
+
+def theory(cfg: Config | images.Config) -> Prediction:
     """What Theorem 2 (and the local theory) say about one setting."""
+    if isinstance(cfg, images.Config):
+        return of_images(cfg)
     groups = groups_of(cfg)
     teacher = plain_teacher(cfg, groups)
     forms = closed_forms(groups, teacher)

@@ -2,8 +2,9 @@
 
 from provingground.study import Study, simulator
 
-from . import facts, gradient, kq, model, picture, reduced, theory, whole
+from . import facts, gradient, kq, language, model, picture, reduced, theory, whole
 from .figures import EXPERIMENTS
+from .questions import counterfact, hotpotqa
 
 BIBTEX = """
 @misc{syntax_semantics,
@@ -31,10 +32,12 @@ STUDY = Study(
         "whole": simulator(whole, precision="float64", says="all of U, or with softmax"),
         "kq": simulator(kq, precision="float64", says="keys and queries, no noise"),
         "facts": simulator(facts, says="a small transformer and a table of facts"),
+        "language": simulator(language, says="the same, and real facts and questions"),
         "picture": simulator(picture, says="tokens in the plane"),
         "gradient": simulator(gradient, precision="float64", says="Proposition 2, no training"),
     },
     theory=theory.theory,
     experiments=EXPERIMENTS,
+    data={"counterfact": counterfact, "hotpotqa": hotpotqa},
     bibtex=BIBTEX,
 )

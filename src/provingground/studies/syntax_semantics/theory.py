@@ -10,7 +10,7 @@ import numpy as np
 
 from provingground.study import Condition, Prediction
 
-from . import exact, facts
+from . import decoder, exact, facts, language
 from .exact import LOG2, over
 from .model import Config, noise_std, stage_steps
 
@@ -188,8 +188,14 @@ SAYS = {
 }
 
 
-def theory_of_facts(cfg: facts.Config) -> Prediction:
-    """Of a table of facts the theorems say nothing; what guessing gives is known."""
+def theory_of_facts(cfg: decoder.Config) -> Prediction:
+    """Of facts the theorems say nothing; what guessing gives is known on a made table, and of real
+    facts how many answers there can be."""
+    falls = Condition("annealing", cfg.anneal, "<=", 0.99, "the step size falls (section 4)")
+    if isinstance(cfg, language.Config):
+        says = {"loss_by_chance": "loss where all answers have equal scores, at most"}
+        return Prediction((falls,), {"loss_by_chance": math.log(cfg.facts)}, says)
+    assert isinstance(cfg, facts.Config)
     ends = (1 / cfg.relations, 1 / (cfg.relations * cfg.answers), 1 / cfg.answers)
     names = ("type_by_chance", "exact_by_chance", "exact_by_type")
     values = dict(zip(names, ends, strict=True)) | {"loss_by_type": math.log(cfg.answers)}
@@ -199,13 +205,12 @@ def theory_of_facts(cfg: facts.Config) -> Prediction:
         "exact_by_type": "right answers if the type alone is known",
         "loss_by_type": "loss if the type alone is known",
     }
-    falls = Condition("annealing", cfg.anneal, "<=", 0.99, "the step size falls (section 4)")
     return Prediction((falls,), values, says)
 
 
-def theory(cfg: Config | facts.Config) -> Prediction:
+def theory(cfg: Config | decoder.Config) -> Prediction:
     """What the paper, and the exact results found here, say about one setting."""
-    if isinstance(cfg, facts.Config):
+    if isinstance(cfg, decoder.Config):
         return theory_of_facts(cfg)
     d, tau, u, r = cfg.dim, cfg.init_std, cfg.z_norm, cfg.zeta_norm
     lipschitz = easy_norm_bound(cfg.margin, cfg.weight_decay) * cfg.weight_decay

@@ -4,7 +4,8 @@ import numpy as np
 
 from provingground.study import Study, simulator
 
-from . import degrees, full, model, recursion, theory
+from . import degrees, digits, full, model, recursion, theory
+from .convolution import mnist
 from .data import Teacher, given_teacher, mixed_support
 from .figures import EXPERIMENTS
 
@@ -33,12 +34,17 @@ STUDY = Study(
     r"(Theorem 3.1), and on other data with bounded second moments $O(1/\sqrt T)$ (Theorem 3.2).",
     simulators={
         "sgd": simulator(model, says="online SGD, the paper's training"),
-        "recursion": simulator(recursion, precision="float64", says="population, exactly"),
+        "recursion": simulator(
+            recursion, precision="float64", says="population, exactly", cpu=True
+        ),
         "full": simulator(full, says="attention over [X; P]"),
-        "degrees": simulator(degrees, precision="float64", says="population, two group sizes"),
+        "degrees": simulator(
+            degrees, precision="float64", says="population, two group sizes", cpu=True
+        ),
+        "digits": simulator(digits, says="real images, a layer of a network that reads them"),
     },
     theory=theory.theory,
     experiments=EXPERIMENTS,
-    data={"mixed": mixed},
+    data={"mixed": mixed, "mnist": mnist},
     bibtex=BIBTEX,
 )

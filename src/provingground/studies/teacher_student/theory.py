@@ -14,7 +14,7 @@ import numpy as np
 from provingground.maths.gaussian import f1, f2, f3, f4, f5
 from provingground.study import Condition, Prediction
 
-from . import noise
+from . import convolution, noise
 from .data import Config
 
 
@@ -325,6 +325,7 @@ SAYS = {
     "printed_excess_loss": "the same as printed, K D⁴/(ηT), up to constants",
     "sgd_floor": "excess loss that noise keeps up in SGD, at the end of training",
     "largest_step": "the largest stable step size, 2K/(D c)",
+    "first_weight": "K/D, the weight of a key in its own group before training, over the teacher's",
 }
 
 
@@ -334,9 +335,25 @@ def expected_energy(cfg: Any) -> float:
     return entries * cfg.scale**2
 
 
-def theory(cfg: Config) -> Prediction:
+def of_images(cfg: convolution.Config) -> Prediction:
+    """Figures 4 and 5: patches of images are neither independent nor Gaussian, so no theorem speaks
+    of them."""
+    k, d = cfg.pool**2, (cfg.pool * cfg.across) ** 2
+    return Prediction(
+        (
+            Condition("tokens", d, ">=", cfg.kernels * k, "D ≥ poly(M, K)"),
+            Condition("inputs", 0, ">=", 1, "the tokens are independent Gaussians: 1, else 0"),
+        ),
+        {"first_weight": k / d},
+        SAYS,
+    )
+
+
+def theory(cfg: Config | convolution.Config) -> Prediction:
     """What is known about one setting, with the expected energy of the teacher. The printed bound
     says nothing where it exceeds the loss of weights that are zero."""
+    if isinstance(cfg, convolution.Config):
+        return of_images(cfg)
     d, k, lr, kappa, t = cfg.tokens, cfg.group, cfg.lr, cfg.kappa, cfg.steps
     energy = expected_energy(cfg)
     leak = min(1 - k / d, float(leak_law(d, k, lr, energy, t, kappa)))

@@ -1,10 +1,9 @@
 """Learning and generalisation of a shallow vision transformer."""
 
-from provingground.study import Simulator, Study
+from provingground.study import Study, simulator
 
-from . import experiments, theory
-from .model import Config, Probes, simulate
-from .tokens import Tokens, simulate_tokens
+from . import model, pasted, photographs, theory, tokens
+from .figures import EXPERIMENTS
 
 BIBTEX = """
 @inproceedings{li2023vision_transformer,
@@ -28,10 +27,12 @@ STUDY = Study(
     "the tokens that matter (Proposition 2), so dropping irrelevant or noisy tokens saves "
     "samples.",
     simulators={
-        "patterns": Simulator(Config, simulate, Probes, says="on patterns: tokens without noise"),
-        "tokens": Simulator(Tokens, simulate_tokens, Probes, says="on tokens, as written"),
+        "patterns": simulator(model, says="on patterns: tokens without noise"),
+        "tokens": simulator(tokens, says="on tokens, as written"),
+        "photographs": simulator(photographs, says="on photographs, a deep one"),
     },
     theory=theory.theory,
-    experiments=experiments.EXPERIMENTS,
+    experiments=EXPERIMENTS,
+    data={"pasted": pasted.halves},
     bibtex=BIBTEX,
 )

@@ -1,9 +1,9 @@
 """Training on tokens, as the paper writes it: with noise, sparsification, and other fractions.
 
-Letters in shapes are those of `model.py`; N samples of L tokens are the rows and groups there.
+Letters in shapes are those of `data.py`; N samples of L tokens are the rows and groups of
+`training.py`.
 """
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -16,42 +16,38 @@ from provingground.data.patterns import noisy, permutations, ranks, tally
 from provingground.keys import stream, streams, uniform
 from provingground.train import Optimiser
 
-from .model import (
-    CONFUSION,
-    IRRELEVANT,
-    RELEVANT,
-    Config,
-    Probes,
-    Samples,
+from . import data
+from .data import CONFUSION, IRRELEVANT, RELEVANT, frames, kinds, pattern_rows, rows_of, targets
+from .network import (
     Weights,
     attend,
-    frames,
     initial_weights,
-    kinds,
     output_weights,
-    pattern_rows,
     positions,
-    report,
-    rows_of,
-    share_of,
-    targets,
-    train,
+    value_features,
 )
+from .training import Probes, Samples, report, share_of, train
+
+__all__ = ["Config", "Probes", "simulate"]
 
 
 @config
-class Tokens(Config):
+class Config(data.Config):
     """Parameters of training on tokens: noise, sparsification, and fractions that vary."""
 
     samples: int = par(64, "N", "training samples", low=2, value=True, pad=16)
     noise: float = par(0.01, "c_0", "noise s.d. of a token's coordinates", low=0)
     noisy_share: float = par(0.0, r"\rho", "fraction of tokens with large noise", low=0, high=1)
-    noise_big: float = par(0.6, "c_1", "noise s.d. of those", low=0)
+    noise_big: float = par(0.6, "c_1", "noise s.d. of noisy tokens", low=0)
     dist: str = par("fixed", "D", "fractions of roles in a sample", choices=("fixed", "iid"))
     sparsity: float = par(0.0, "r", "fraction of tokens removed", low=0, high=0.9)
     by_role: float = par(0.0, "w_R", "removal by role: weight of being irrelevant", low=0)
     by_noise: float = par(0.0, "w_N", "removal by noise: weight of its norm", low=0)
     by_attention: float = par(0.0, "w_A", "removal by lack of attention received: weight", low=0)
+    at_test: float = par(
+        0.0, "r_{te}", "removal from all samples (0), or from those for the test alone (1)",
+        low=0, high=1,
+    )  # fmt: skip
     scout: int = par(0, "T_s", "steps of the model whose attention removes tokens", low=0)
 
 
@@ -76,7 +72,7 @@ class Streams(NamedTuple):
     noise: Key[Array, ""]
 
 
-def draw_tokens(cfg: Tokens, lots: Streams, rows: int, patterns: Float[Array, "P d"]) -> Drawn:
+def draw_tokens(cfg: Config, lots: Streams, rows: int, patterns: Float[Array, "P d"]) -> Drawn:
     """Samples with noise. With `dist="iid"` roles are independent and the label is their vote."""
     label = jnp.arange(rows, dtype=jnp.int32) % cfg.classes
     if cfg.dist == "iid":
@@ -105,7 +101,7 @@ def received(w: Weights, x: Float[Array, "L d"]) -> Float[Array, "L"]:
 
 
 def kept(
-    cfg: Tokens, key: Key[Array, ""], drawn: Drawn, attention: Float[Array, "N L"]
+    cfg: Config, key: Key[Array, ""], drawn: Drawn, attention: Float[Array, "N L"]
 ) -> Bool[Array, "N L"]:
     """Sparsification: the tokens that stay, of each sample; what ranks highest goes first.
 
@@ -118,44 +114,35 @@ def kept(
 
 
 def by_token(
-    cfg: Tokens, drawn: Drawn, keep: Bool[Array, "N L"], count: Any, a: Float[Array, "L m o"]
+    cfg: Config, drawn: Drawn, keep: Bool[Array, "N L"], count: Any, a: Float[Array, "L m o"]
 ) -> Samples:
     r"""Samples as they are: (2.1) with its mean and softmax over the tokens that are kept.
 
     With $D_{li}=y^\top a_{(l)i}1[W_{O,i}V_l>0]$ the margin is the mean of $D_l^\top W_OV_l$, and
     $D$ has no gradient: the product $D^\top W_O$ serves the margin and its gradient in $V$.
-    Nothing else is as large as the hidden layer, $N\times L\times m$: $W_OV$ is summed over
-    dimensions, term by term, where $D$ is written, and never stored.
     """
     n = keep.astype(float)
     weight, y = n / n.sum(axis=-1, keepdims=True), targets(cfg)[drawn.label]
 
     def margins(w_o: Float[Array, "H d m"], v: Float[Array, "N L H d"]) -> Float[Array, "N"]:
-        of_neuron, of_token = jax.lax.stop_gradient((w_o, v))
-        terms = (
-            of_token[:, :, h, k, None] * of_neuron[None, None, h, k, :]
-            for h in range(cfg.heads)
-            for k in range(cfg.dim)
-        )
-        readout = jnp.sum(y[:, None, None, :] * positions(cfg, a)[None], axis=-1)
-        d = jnp.where(reduce(jnp.add, terms) > 0, readout, 0.0)
-        slope = jnp.einsum("nlm,ham->nlha", d, w_o)
+        before = jnp.einsum("nlha,ham->nlm", *jax.lax.stop_gradient((v, w_o)))
+        readout = jnp.einsum("lmo,no->nlm", positions(cfg, a), y)
+        slope = jnp.einsum("nlm,ham->nlha", jnp.where(before > 0, readout, 0.0), w_o)
         return jnp.sum(weight * jnp.sum(slope * v, axis=(2, 3)), axis=1)
 
     exists = jnp.arange(len(n), dtype=jnp.int32) < count
-    return Samples(drawn.x, n, drawn.role, share_of(exists), exists, margins)
+    return Samples(drawn.x, n, drawn.role, drawn.label, share_of(exists), exists, margins)
 
 
 # --------------------------------------------------------------------------- training
 
 
-def simulate_tokens(
-    cfg: Tokens, key: Key[Array, ""], *, optimiser: Optimiser = optax.sgd
-) -> Probes:
+def simulate(cfg: Config, key: Key[Array, ""], *, optimiser: Optimiser = optax.sgd) -> Probes:
     """Training on tokens, as the paper writes it."""
     basis, *u = frames(cfg, key)
     centres, patterns = pattern_rows(cfg, basis)
     start, a = initial_weights(cfg, key, centres, jnp.stack(u)), output_weights(cfg, key)
+    features = value_features(centres, jnp.stack(u))
     names = "data", "test"
     sizes = rows_of(cfg, size(cfg, "samples")), rows_of(cfg, cfg.test_samples)
     lots = Streams(*(streams(key, *(f"{n}/{of}" for n in names)) for of in Streams._fields))
@@ -172,5 +159,7 @@ def simulate_tokens(
     attention = jax.vmap(jax.vmap(lambda x: received(guide, x)))(drawn.x)
     lots = streams(key, "keep/data", "keep/test")
     keep = jax.vmap(lambda k, *of: kept(cfg, k, *of))(lots, drawn, attention)
+    whole = jnp.array([cfg.at_test, 0.0]) > 0.5  # training samples keep all of their tokens
+    keep = keep | whole[:, None, None]
     s, test = samples(0, keep, cfg.samples), samples(1, keep, sizes[1])
-    return report(cfg, key, start, patterns, s, test, optimiser=optimiser)
+    return report(cfg, key, start, a, patterns, features, s, test, optimiser=optimiser)

@@ -18,6 +18,7 @@ from .shared import (
     loss_boundary,
     mean_where,
     ratio,
+    reached,
     snr_of,
     values_equal_at,
 )
@@ -71,12 +72,12 @@ def boundary_exponent(ds: xr.Dataset) -> Estimate:
     },
 )
 def boundary_constant(ds: xr.Dataset) -> Everywhere:
-    """on the boundary N SNR^2 is 1000, at every N from 4 on"""
+    """on the boundary N SNR^2 is 1000, at every N from 4 on whose SNR is on the axis"""
 
     def n_snr2(loss: xr.DataArray) -> Estimate:
         return threshold(loss, "snr", CUT).map(lambda snr: float(loss.samples) * snr**2)
 
-    return everywhere(n_snr2, ds.test_loss.sel(samples=slice(4, None)), keep="snr")
+    return everywhere(n_snr2, ds.test_loss.sel(samples=reached(ds)), keep="snr")
 
 
 @claim(
@@ -87,7 +88,7 @@ def boundary_constant(ds: xr.Dataset) -> Everywhere:
     rivals={"R = 1": values_equal_at(1.0), "R = 4": values_equal_at(4.0)},
 )
 def value_boundary_map(ds: xr.Dataset) -> Everywhere:
-    """signal and noise end with equal values at R = 2, at every N from 4 on (no cut is needed)"""
+    """signal and noise end with equal values at R = 2 (no cut is needed), at every N as above"""
     per_snr2 = ratio(ds) / ds.snr**2
 
     def critical(ahead: xr.DataArray, per_snr2: xr.DataArray) -> Estimate:
@@ -95,8 +96,8 @@ def value_boundary_map(ds: xr.Dataset) -> Everywhere:
 
     return everywhere(
         critical,
-        lead(ds).sel(samples=slice(4, None)),
-        per_snr2.isel(snr=0, drop=True).sel(samples=slice(4, None)),
+        lead(ds).sel(samples=reached(ds)),
+        per_snr2.isel(snr=0, drop=True).sel(samples=reached(ds)),
         keep="snr",
     )
 

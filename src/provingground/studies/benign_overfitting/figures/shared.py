@@ -62,6 +62,12 @@ def lead(ds: xr.Dataset) -> xr.DataArray:
     return (signal - noise) / (abs(signal) + abs(noise))
 
 
+def reached(ds: xr.Dataset) -> xr.DataArray:
+    """The N, from 4 on, for which $N\\,\\mathrm{SNR}^2 = 1000$ lies on the axis of SNR."""
+    n = ds.samples
+    return n[(n >= 4) & (theory.printed_boundary_snr(n) < float(ds.snr.max()))]
+
+
 def loss_boundary(ds: xr.Dataset, slope: float | None = None) -> stats.Boundary:
     """The SNR at which the test loss crosses the cut, for each N from 4 on."""
     return stats.phase_boundary(ds.test_loss, "snr", "samples", CUT, window=(4, inf), slope=slope)

@@ -3,6 +3,7 @@
 from . import (
     case12,
     expressivity,
+    fig1a,
     lemma_i3,
     linear,
     ntk,
@@ -28,6 +29,7 @@ EXPERIMENTS = (
     *thm5_3.EXPERIMENTS,
     *ntk.EXPERIMENTS,
     *width_data_time.EXPERIMENTS,
+    *fig1a.EXPERIMENTS,
     *case12.EXPERIMENTS,
     *remedies.EXPERIMENTS,
     *positions.EXPERIMENTS,

@@ -12,7 +12,7 @@ from .shared import FEATURES, QUICK, STANDARD, core, norm, replaced
 
 TRAININGS = Trainings(
     grid={**STANDARD, "features": FEATURES, "noise": [0.0, 0.01, 0.03, 0.1]},
-    seeds=16,
+    seeds=64,
     quick={**QUICK, "seeds": 8},
     domain={
         "samples": (16, 160),

@@ -5,7 +5,7 @@ from typing import Any
 import xarray as xr
 
 from provingground import plot
-from provingground.claims import above, below, claim
+from provingground.claims import above, below, claim, exchange
 from provingground.stats import Everywhere, everywhere, mean, monotone, paired_difference
 from provingground.study import Experiment, Trainings, cases
 
@@ -14,12 +14,7 @@ from .fig5 import FACTS
 HALF = 0.5
 
 
-def swapped(ds: xr.Dataset) -> xr.Dataset:
-    """The Dataset with largest and smallest in each other's place."""
-    turn = {
-        n: ds[n].copy(data=ds[n].isel(order=[1, 0]).data) for n in ("edited_type", "edited_exact")
-    }
-    return ds.assign(turn)
+swapped = exchange("order", ("largest", "smallest"))
 
 
 @claim("Figure 6, left and middle", above(-0.05), rivals={
@@ -83,7 +78,7 @@ def draw_over(ds: xr.Dataset, axis: str, title: str):
         for order in ("largest", "smallest"):
             plot.curve(ax, one.edited_type.sel(order=order), "rho", label=f"type, {order}")
             plot.curve(ax, one.edited_exact.sel(order=order), "rho", label=f"answer, {order}")
-        ax.set(ylabel="share of all facts", ylim=(-0.03, 1.05))
+        ax.set(ylabel="share of what is asked", ylim=(-0.03, 1.05))
         ax.set_title(f"{when} epoch", loc="left")
     return fig
 

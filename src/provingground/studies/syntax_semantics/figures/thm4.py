@@ -30,7 +30,8 @@ def easy_signal_kept(ds: xr.Dataset) -> Everywhere:
 
 @claim("Theorem 4 (d.2)", below(1), bound="paper", expected="fails", because=(easy_moves,))
 def easy_loss_kept(ds: xr.Dataset) -> Everywhere:
-    """nor its loss (mean absolute change over the right-hand side)"""
+    """stage 2 changes the loss of the easy part by no more than the theorem allows with eps = 1/d
+    (mean absolute change over the right-hand side)"""
     loss = ds.loss_easy.sel(schedule=BOTH)
     return everywhere(mean, abs(ending(loss, 2) - ending(loss, 1)) / allowed(ds))
 

@@ -8,6 +8,8 @@ from . import (
     fig2b,
     fig2c,
     fig3,
+    fig4,
+    fig5,
     floor,
     lemmas,
     rec_vs_sgd,
@@ -26,4 +28,6 @@ EXPERIMENTS = (
     *floor.EXPERIMENTS,
     *degrees.EXPERIMENTS,
     *fig1.EXPERIMENTS,
+    *fig4.EXPERIMENTS,
+    *fig5.EXPERIMENTS,
 )

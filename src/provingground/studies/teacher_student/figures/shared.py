@@ -53,6 +53,37 @@ FIGURE_2 = Trainings(
 )
 
 
+def students(rate: float) -> Cases:
+    """Those of Figures 4 and 5; one that takes ten times larger steps; one whose images are rolled
+    around, so that no patch is background in most of them; one without Adam."""
+    return cases(
+        {
+            "ReLU": {"kappa": 0.0, "rate": rate},
+            "leaky ReLU": {"kappa": 0.1, "rate": rate},
+            "ReLU, large steps": {"kappa": 0.0, "rate": 10 * rate},
+            "ReLU, rolled images": {"kappa": 0.0, "rate": rate, "rolled": 1.0},
+            "ReLU, SGD": {"kappa": 0.0, "rate": 0.05, "rule": "sgd"},
+        }
+    )
+
+
+DIGITS = Trainings(
+    grid={"student": students(0.001)},
+    simulator="digits",
+    data="mnist",
+    seeds=8,
+    quick={
+        "student": students(0.007),
+        "images": 6000,
+        "test_images": 1000,
+        "lessons": 6000,
+        "steps": 6000,
+        "record": 21,
+        "seeds": 3,
+    },
+)
+
+
 # ------------------------------------------------------------------------- parts of a Dataset
 
 
