@@ -1,4 +1,7 @@
+import contextlib
 import dataclasses
+import math
+import signal
 import sys
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from typing import Any
@@ -6,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from provingground import api, dispatch, errors, planning
+from provingground import api, dispatch, planning, stopping
 from provingground.engine import Job
-from provingground.errors import RunError, Terminated
+from provingground.errors import RunError
 from provingground.programs import Programs
+from provingground.stopping import Terminated
 from provingground.store import Store
 from tiny import count_computed, run, tiny, trained
 
@@ -30,21 +34,64 @@ def locks(store: Store) -> list[str]:
 @pytest.mark.parametrize("how", [Terminated, KeyboardInterrupt])
 def test_a_request_to_stop_that_python_drops_is_heeded(store, monkeypatch, how):
     dropped = []
-    monkeypatch.setattr(errors, "_asked", [])
+    monkeypatch.setattr(stopping, "_asked", [])
     monkeypatch.setattr(sys, "unraisablehook", lambda what: dropped.append(what.exc_type))
 
     class Deleted:
         def __del__(self):  # where Python drops every exception
-            errors.stop(how)
+            stopping.stop(how)
 
     def tell(done, total, what):
-        if what == "training" and not errors._asked:
+        if what == "training" and not stopping._asked:
             Deleted()
 
     with pytest.raises(KeyboardInterrupt) as stop:
         api.run(tiny(), "first", store=store, lanes=1, progress=tell)
     assert dropped == [stop.type] == [how]
     assert locks(store) == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an open file
+@pytest.mark.parametrize("own", [True, False], ids=["threads", "executor"])
+def test_an_interrupt_at_any_line_leaves_nothing_behind(tmp_path, monkeypatch, own):
+    """It comes between any two lines of the main thread; a lock that is left, of a living process,
+    would be waited for by the next run."""
+    study, at_work = tiny(), ("dispatch.py", "locks.py", "store.py", "files.py")
+    monkeypatch.setattr(dispatch, "CHUNK_SECONDS", 0)
+
+    def lines(store: Store, last: float) -> int:
+        """How many lines a run has, up to the last, at which it is interrupted."""
+        count = 0
+
+        def trace(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal count
+            if event == "call" and not frame.f_code.co_filename.endswith(at_work):
+                return None
+            count += event == "line"
+            if count == last:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+            return trace
+
+        with ThreadPoolExecutor(1) as pool, contextlib.suppress(KeyboardInterrupt):
+            sys.settrace(trace)
+            try:
+                run(study, store, lanes=6, executor=None if own else pool)
+            finally:
+                sys.settrace(None)
+        return count
+
+    whole = Store(tmp_path / "whole")
+    count = lines(whole, math.inf)
+    expected = run(study, whole, lanes=6).drop_attrs()
+    handler = signal.getsignal(signal.SIGINT)
+    for last in range(1, count, 23):
+        store = Store(tmp_path / str(last))
+        lines(store, last)
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert not (store.path / "locks").exists() or locks(store) == [], last
+        assert not list(store.path.rglob("*.tmp")), last
+        assert run(study, store, lanes=6).drop_attrs().identical(expected)
 
 
 # ------------------------------------------------------------------------------ failures

@@ -23,9 +23,10 @@ from provingground import cluster, extend
 from provingground.ahead import Ahead, Ready, layout
 from provingground.chunk import Ids
 from provingground.engine import Block, Finished, Job, Timing
-from provingground.errors import InputError, RunError, Terminated, heed, place_of
+from provingground.errors import InputError, RunError, place_of
 from provingground.locks import receipt
 from provingground.progress import TRAINING, Tell
+from provingground.stopping import Gate, Terminated, heed
 from provingground.widths import tune
 
 CHUNK_SECONDS = 1.0  # what a file holds, about: short enough to lose, long enough to be worth it
@@ -60,7 +61,9 @@ def run(
     """
     with nullcontext(ahead) if ahead else Ahead() as compiling:
         work = _Work(job, executor, progress or (lambda done, total, what: None), compiling)
-        _go_through(work)
+        with Gate() as work.gate:  # a request to stop comes where the work can be left
+            _go_through(work)
+        work.report()
 
 
 def is_local(executor: Executor | None) -> bool:
@@ -76,15 +79,16 @@ def _go_through(work: "_Work") -> None:
         raise
     finally:
         work.leave()
-    work.report()
 
 
 class _Work:
     def __init__(self, job: Job, executor: Executor | None, tell: Tell, ahead: Ahead) -> None:
         self.job, self.tell = job, tell
+        self.gate = Gate()
         self.own = executor is None
         self.remote = not is_local(executor)
-        job.store.open()
+        with Gate():
+            job.store.open()
         if self.remote:
             assert executor is not None
             cluster.can_be_found(job)
@@ -115,12 +119,14 @@ class _Work:
     def until_done(self) -> None:
         self._tell()
         while self.queue or self.suspects or self.elsewhere or self.flying:
-            heed()
+            with self.gate.opened():
+                heed()
             self._submit()
             compiling = [f for f in self.ready.values() if not f.done()] if self.queue else []
             if self.flying or compiling:
                 both = [*self.flying, *compiling]
-                done, _ = wait(both, timeout=1.0, return_when=FIRST_COMPLETED)
+                with self.gate.opened():
+                    done, _ = wait(both, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in self.flying.keys() & done:
                     self._collect(future)
                 self._tell()
@@ -145,7 +151,10 @@ class _Work:
 
     def _capacity(self) -> int:
         """How many batches are in work, beside one that waits."""
-        return cluster.capacity(self.pool) if self.remote else self.job.workers
+        if not self.remote:
+            return self.job.workers
+        with self.gate.opened():  # a scheduler may be long in answering
+            return cluster.capacity(self.pool)
 
     def _next(self) -> list[Block]:
         """Blocks of one program that together take about a second, fewer towards the end.
@@ -255,7 +264,8 @@ class _Work:
 
     def _look_elsewhere(self) -> None:
         """Blocks of other processes: done by now, still theirs, or given up and so ours."""
-        time.sleep(0.3)
+        with self.gate.opened():
+            time.sleep(0.3)
         looked, self.elsewhere = self.elsewhere, []
         for block in looked:
             cells = self.job.cells(block)
@@ -288,7 +298,8 @@ class _Work:
             if future.cancel():
                 del self.flying[future]
         self.tell(self.done, self.total, "finishing what is in work, interrupt again to stop")
-        done, _ = wait(self.flying, timeout=seconds)
+        with self.gate.opened():
+            done, _ = wait(self.flying, timeout=seconds)
         for future in done:
             self._collect(future)
 

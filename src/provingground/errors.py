@@ -1,4 +1,4 @@
-"""The two ways a request can end badly, the nearest valid name, and being asked to stop."""
+"""The two ways a request can end badly, and the nearest valid name."""
 
 import functools
 import os
@@ -6,7 +6,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 OURS = str(Path(__file__).parent) + os.sep
 STUDIES = OURS + "studies" + os.sep
@@ -154,26 +154,3 @@ def told_shortly(function: Callable[P, R]) -> Callable[P, R]:
             raise error.with_traceback(None) from error.__cause__
 
     return call
-
-
-class Terminated(KeyboardInterrupt):
-    """Another process (a scheduler that wants the machine back) asked this one to end soon."""
-
-
-_asked: list[type[KeyboardInterrupt]] = []
-
-
-def stop(how: type[KeyboardInterrupt]) -> NoReturn:
-    """Raises a request to stop, from a signal's handler.
-
-    Python drops what is raised while it deletes an object, so the request is also kept for those
-    who look for it with `heed`.
-    """
-    _asked.append(how)
-    raise how
-
-
-def heed() -> None:
-    """Raises a request to stop that was dropped when it came."""
-    if _asked:
-        raise _asked[-1]

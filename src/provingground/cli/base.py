@@ -15,7 +15,8 @@ import typer
 import typer.core
 
 from provingground import __version__
-from provingground.errors import InputError, RunError, Terminated, place_of, stop
+from provingground.errors import InputError, RunError, place_of
+from provingground.stopping import Terminated, stop
 from provingground.terminal import flush, prepare, say, show_text
 
 
