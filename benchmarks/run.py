@@ -45,6 +45,7 @@ from benchmarks.ladder import (
 
 from provingground import machine, outputs
 
+SIZES: tuple[Scale, ...] = ("full", "large")  # of a full run
 WORKLOADS = {
     w.name: w
     for w in (
@@ -212,29 +213,14 @@ def write(file: Path, limits: dict[str, Any], found: dict[Scale, dict[str, Any]]
     outputs.write(file, json.dumps(record, indent=1).encode())
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help="small sizes (the default)")
-    sizes.add_argument(
-        "--full", action="store_true", help="published and 16 times larger, and torch.compile"
-    )
-    sizes.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--size", choices=("full", "large"), help="with --full: only the published or the larger"
-    )
-    parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="some workloads")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--json", help="write the numbers to this file")
-    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
-    args = parser.parse_args(argv)
-    if args.repetitions < 1:
-        parser.error("--repetitions takes whole numbers from 1")
-    if args.size and not args.full:
-        parser.error("--size goes with --full")
-    scales: list[Scale] = ["tiny" if args.tiny else "quick"]
-    if args.full:
-        scales = [args.size] if args.size else ["full", "large"]
+def bench(
+    scales: Sequence[Scale],
+    only: Sequence[str] | None = None,
+    repetitions: int = 3,
+    out: Path | None = None,
+    markdown: bool = False,
+) -> None:
+    """Times the workloads at each size, and tells; the numbers are written after each of them."""
     with tempfile.TemporaryDirectory() as compiled, compiled_in(Path(compiled)):
         print(machine_line() + "\n")
         limits = ceilings()
@@ -248,14 +234,40 @@ def main(argv: list[str] | None = None) -> int:
             print(f"Ceilings, {library}: {', '.join(told)}")
         print()
         found: dict[Scale, dict[str, dict[str, Any]]] = {scale: {} for scale in scales}
-        for scale, name in itertools.product(scales, args.only or WORKLOADS):
+        for scale, name in itertools.product(scales, only or WORKLOADS):
             found[scale][name] = measure(
-                WORKLOADS[name], scale, args.repetitions, limits["jax"], args.markdown
+                WORKLOADS[name], scale, repetitions, limits["jax"], markdown
             )
-            if args.json:
-                write(Path(args.json), limits, found)
+            if out:
+                write(out, limits, found)
     for scale in scales:
-        summary(scale, found[scale], args.markdown)
+        summary(scale, found[scale], markdown)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="small sizes (the default)")
+    sizes.add_argument(
+        "--full", action="store_true", help="published and 16 times larger, and torch.compile"
+    )
+    sizes.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--size", choices=SIZES, help="with --full: only the published or the larger"
+    )
+    parser.add_argument("--only", nargs="+", choices=list(WORKLOADS), help="some workloads")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--json", help="write the numbers to this file")
+    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
+    args = parser.parse_args(argv)
+    if args.repetitions < 1:
+        parser.error("--repetitions takes whole numbers from 1")
+    if args.size and not args.full:
+        parser.error("--size goes with --full")
+    scales: list[Scale] = ["tiny" if args.tiny else "quick"]
+    if args.full:
+        scales = [args.size] if args.size else list(SIZES)
+    bench(scales, args.only, args.repetitions, args.json and Path(args.json), args.markdown)
     return 0
 
 

@@ -135,12 +135,14 @@ def bench(
     for name in only or ():
         if name not in run.WORKLOADS:
             raise unknown("workload", name, run.WORKLOADS)
-    options = ["--full" if full else "--quick", "--repetitions", str(repetitions)]
-    options += ["--size", size] if size else []
-    options += ["--only", *only] if only else []
-    options += ["--markdown"] if markdown else []
-    options += ["--json", str(out)] if out else []
-    raise typer.Exit(run.main(options))
+    if size and size not in run.SIZES:
+        raise unknown("size", size, run.SIZES)
+    if size and not full:
+        raise InputError("--size goes with --full")
+    if repetitions < 1:
+        raise InputError(f"repetitions = {repetitions} is not allowed: whole numbers from 1")
+    sizes: list[run.Scale] = [s for s in run.SIZES if s == (size or s)] if full else ["quick"]
+    run.bench(sizes, only, repetitions, out, markdown)
 
 
 @app.command()
