@@ -11,8 +11,17 @@ from provingground.claims import above, claim, curve, equals
 from provingground.stats import Estimate, Everywhere, everywhere, jackknife, threshold
 from provingground.study import Experiment, Trainings, axis, cases
 
-from .. import theory
-from .shared import CUT, at_ratio, inside, lead, ratio, values_equal_at
+from .shared import (
+    CUT,
+    at_ratio,
+    inside,
+    lead,
+    loss_as_the_law,
+    loss_of_uniform_queries,
+    ratio,
+    test_loss_law,
+    values_equal_at,
+)
 
 VARIATIONS: Mapping[str, dict[str, Any]] = {
     "base": {},
@@ -151,21 +160,12 @@ def steps_leave_equal_values(ds: xr.Dataset) -> Estimate:
     return smaller_step_over_larger(lead(ds), 0.0)
 
 
-def test_loss_law(ds: xr.Dataset) -> xr.DataArray:
-    return theory.benign_test_loss(ds.value_signal.isel(step=-1), ds.tokens)
-
-
 @claim(
     "derived from Lemma 5.5",
     equals(1, within=0.15),
     kind="own",
-    law=curve("test_loss", lambda ds: test_loss_law(ds).mean("seed")),
-    rivals={
-        "all queries uniform": curve(
-            "test_loss",
-            lambda ds: np.log1p(np.exp(-ds.value_signal.isel(step=-1).mean("seed") / ds.tokens)),
-        )
-    },
+    law=loss_as_the_law,
+    rivals={"all queries uniform": loss_of_uniform_queries},
 )
 def small_steps_law(ds: xr.Dataset) -> Estimate:
     """with four tokens and the smaller steps the test loss from R = 3 to 5 is l(V (2M-1)/M^2)

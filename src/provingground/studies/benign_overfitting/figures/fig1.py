@@ -15,11 +15,13 @@ from .shared import (
     SIGNAL_NORMS,
     inside,
     lead,
+    loss_as_the_law,
     loss_boundary,
     mean_where,
     ratio,
     reached,
     snr_of,
+    test_loss_law,
     values_equal_at,
 )
 
@@ -152,20 +154,13 @@ def benign_loss(ds: xr.Dataset) -> Everywhere:
     "derived from Lemma 5.5",
     between(0.4, 0.95),
     kind="own",
-    rivals={
-        "the law itself": curve(
-            "test_loss",
-            lambda ds: theory.benign_test_loss(
-                ds.value_signal.isel(step=-1).mean("seed"), ds.tokens
-            ),
-        )
-    },
+    rivals={"the law itself": loss_as_the_law},
 )
 def loss_below_law(ds: xr.Dataset) -> Estimate:
     """at the coarse steps of Figure 1 the test loss where R > 6 is lower than l(V (2M-1)/M^2), by
     up to a half (ratio)"""
-    law = theory.benign_test_loss(ds.value_signal.isel(step=-1), ds.tokens)
-    return paired_ratio(*(inside(far_above(ds), y) for y in (ds.test_loss, law)))
+    both = ds.test_loss, test_loss_law(ds)
+    return paired_ratio(*(inside(far_above(ds), y) for y in both))
 
 
 @claim("found here", below(0.05), kind="own")

@@ -7,13 +7,24 @@ import numpy as np
 import xarray as xr
 
 from provingground import plot, stats
-from provingground.claims import Altered, Claim, above, below, claim, curve, equals
+from provingground.claims import Altered, Claim, above, below, claim, equals
 from provingground.stats import Estimate, Everywhere
 from provingground.study import Experiment, Trainings
 
 from .. import theory
 from .lemma5_2 import dominance, dominance_needs
-from .shared import ATTENTION, BENIGN, DYNAMICS, early_speeds, late_time, ratio, scaled
+from .shared import (
+    ATTENTION,
+    BENIGN,
+    DYNAMICS,
+    early_speeds,
+    late_time,
+    loss_as_the_law,
+    loss_of_uniform_queries,
+    ratio,
+    scaled,
+    test_loss_law,
+)
 
 
 def trained(ds: xr.Dataset) -> xr.Dataset:
@@ -151,21 +162,12 @@ def benign_test_loss(ds: xr.Dataset) -> Estimate:
     return stats.mean(trained(ds).test_loss)
 
 
-def test_loss_law(ds: xr.Dataset) -> xr.DataArray:
-    return theory.benign_test_loss(ds.value_signal.isel(step=-1), ds.tokens)
-
-
 @claim(
     "derived from Lemma 5.5",
     equals(1, within=0.1),
     kind="own",
-    law=curve("test_loss", lambda ds: test_loss_law(ds).mean("seed")),
-    rivals={
-        "all queries uniform": curve(
-            "test_loss",
-            lambda ds: np.log1p(np.exp(-ds.value_signal.isel(step=-1).mean("seed") / ds.tokens)),
-        )
-    },
+    law=loss_as_the_law,
+    rivals={"all queries uniform": loss_of_uniform_queries},
 )
 def benign_test_loss_law(ds: xr.Dataset) -> Estimate:
     """the test loss is l(V (2M-1)/M^2) here (ratio); elsewhere see `loss_below_law`"""

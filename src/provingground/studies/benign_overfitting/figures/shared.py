@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from provingground import stats
-from provingground.claims import Altered
+from provingground.claims import Altered, curve
 from provingground.stats import Estimate
 from provingground.study import cases
 
@@ -73,6 +73,11 @@ def loss_boundary(ds: xr.Dataset, slope: float | None = None) -> stats.Boundary:
     return stats.phase_boundary(ds.test_loss, "snr", "samples", CUT, window=(4, inf), slope=slope)
 
 
+def test_loss_law(ds: xr.Dataset) -> xr.DataArray:
+    r"""$\ell(V(2M-1)/M^2)$ with the value $V$ that the signal has at the end (Lemma 5.5)."""
+    return theory.benign_test_loss(ds.value_signal.isel(step=-1), ds.tokens)
+
+
 def inside(region: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
     """The settings of a region of the map, in a row."""
     cells = region.stack(setting=region.dims)
@@ -104,6 +109,13 @@ def scaled(probe: str, factor: Callable[[xr.Dataset], Any]) -> Altered:
         return ds.assign({probe: (ds[probe] * factor(ds)).transpose(*ds[probe].dims)})
 
     return altered
+
+
+loss_as_the_law: Altered = curve("test_loss", lambda ds: test_loss_law(ds).mean("seed"))
+loss_of_uniform_queries: Altered = curve(
+    "test_loss",
+    lambda ds: np.log1p(np.exp(-ds.value_signal.isel(step=-1).mean("seed") / ds.tokens)),
+)
 
 
 def early_speeds(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
