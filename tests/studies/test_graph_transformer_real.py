@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from provingground.data import graphs
 from provingground.errors import DataMissing
 from provingground.keys import seed_key
 from provingground.studies.graph_transformer import citations, gcn, patterns, published, votes
+from provingground.studies.graph_transformer.figures import fig3_8, fig3_9, figb1, figb5
+from provingground.verdict import decide
 
 KEY = seed_key("graph_transformer", 0)
 NODES, CLASSES, LABELLED = 150, 3, 120
@@ -277,3 +280,70 @@ def test_actor_comes_with_a_published_split():
     assert (len(actor.turn), len(actor.node) - len(actor.turn)) == (3648, 1520)
     assert len(set(actor.node)) == len(actor.node)
     assert np.bincount(actor.label[actor.node[:3648]]).min() >= 400
+
+
+# --------------------------------------------------- what counts as the paper's statement
+
+
+def verdict(claim, ds):
+    return decide(claim(ds), claim.within)
+
+
+def test_no_network_of_another_depth_counts_as_printed():
+    """The paper has four layers in Figures 3.8 and 3.9."""
+    for e in (*fig3_8.EXPERIMENTS, *fig3_9.EXPERIMENTS):
+        assert {c.kind for c in e.claims} == {"own"}
+        assert e.trainings.data != "cora" or "in place of PubMed" in e.says
+
+
+def test_low_rank_is_asked_of_whole_graphs_as_published():
+    """Not of a part of PubMed, nor of features that were changed: those are claims of ours."""
+    labels = {"of": list(figb1.FEW), "features": ["as published", "shuffled", "centred"]}
+    top = xr.DataArray(np.full((3, 5, 3), 0.1), {"seed": range(3), **labels})
+    top = top + 0.001 * top.seed
+    whole = xr.DataArray([not name.startswith("PubMed") for name in figb1.FEW], dims="of")
+    published = xr.DataArray([True, False, False], dims="features")
+    high = top.where(~(whole & published), 0.9)
+    assert verdict(figb1.nearly_low_rank, high.to_dataset(name="top")) == "holds"
+    low = top.where(whole & published, 0.9).to_dataset(name="top")
+    assert verdict(figb1.nearly_low_rank, low) == "fails"
+    ours = figb1.centred_are_not_low_rank, figb1.pubmed_is_not_low_rank
+    assert [verdict(c, low) for c in ours] == ["fails", "fails"]
+    assert [verdict(c, high.to_dataset(name="top")) for c in ours] == ["holds", "holds"]
+
+
+def test_the_margin_of_pubmed_is_not_the_paper_s():
+    """All of its nodes vote here."""
+    labels = {"of": ["Cora", "PubMed", "Actor"], "vote": ["of the ring", "with its own"]}
+    falling = xr.DataArray(np.linspace(1, 0, 12), {"ring": np.arange(1, 13)})
+    luck = 0.001 * xr.DataArray(range(3), dims="seed", coords={"seed": range(3)})
+    one = xr.DataArray(np.ones((3, 2)), labels)
+    margin = one * falling + luck
+    rises = margin.where((margin.of == "Actor") | (margin.ring < 12), 1.0)
+    for name in ("Cora", "PubMed"):
+        ds = margin.where(margin.of != name, rises).to_dataset(name="margin")
+        told = verdict(figb5.falls_to_the_end, ds), verdict(figb5.falls_to_the_end_of_pubmed, ds)
+        assert told == (("fails", "holds") if name == "Cora" else ("holds", "fails"))
+
+
+def test_classes_of_table_b8():
+    """By the sizes of the classes alone."""
+    sizes = {
+        "Cora": [351, 217, 418, 818, 426, 298, 180],
+        "PubMed": [4103, 7739, 7875],
+        "Actor": [853, 1337, 1630, 1815, 1965],
+    }
+    labels = {"of": list(sizes), "vote": ["of the ring"], "seed": range(3)}
+
+    def by_graph(f):
+        each = xr.DataArray([float(f(np.array(s))) for s in sizes.values()], dims="of")
+        return each.expand_dims(vote=1, seed=3)
+
+    made = {"nodes": np.sum, "classes": len, "class_gap": lambda s: abs(s - s.mean()).max()}
+    ds = xr.Dataset({name: by_graph(f) for name, f in made.items()}, labels)
+    assert verdict(figb5.class_sizes_as_printed, ds) == "holds"
+    assert verdict(figb5.classes_are_balanced, ds) == "holds"
+    assert verdict(figb5.pubmed_is_not_balanced, ds) == "holds"
+    uneven = ds.assign(class_gap=2 * ds.class_gap)
+    assert verdict(figb5.class_sizes_as_printed, uneven) == "fails"
+    assert verdict(figb5.classes_are_balanced, uneven) == "fails"

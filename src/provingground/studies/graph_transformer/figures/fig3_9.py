@@ -1,6 +1,7 @@
 """Figure 3.9: a GT with and without encoding, and a GCN, by the number of labels.
 
-On Actor, as in the paper, and on Cora, which stands here for PubMed.
+On Actor, as in the paper, and on Cora, which stands here for PubMed. A GT of one layer and a GCN of
+two, where the paper has four of each: so no claim here is the paper's as printed.
 """
 
 from typing import Any
@@ -48,7 +49,7 @@ def swapped(a: str, b: str) -> Any:
 
 # ------------------------------------------------------------------------------------- on Cora
 
-STOOD_IN = "Figure 3.9, on Cora for PubMed, one layer"
+STOOD_IN = "Figure 3.9, on Cora for PubMed, a GT of one layer, a GCN of two"
 
 
 @claim(
@@ -64,15 +65,15 @@ def gcn_as_published(ds: xr.Dataset) -> Estimate:
 
 @claim(STOOD_IN, above(0), kind="own", rivals=swapped(ENCODED, BLIND))
 def encoding_helps(ds: xr.Dataset) -> Estimate:
-    """at the most labels the GT with encoding has a larger test accuracy than without
+    """on Cora at the most labels the GT with encoding has a larger test accuracy than without
     (difference)"""
     return ahead(ds, ENCODED, BLIND)
 
 
 @claim("found here", above(0), kind="own", rivals=swapped(EVENLY, ENCODED))
 def even_draws_help(ds: xr.Dataset) -> Estimate:
-    """where a draw picks a distance first, and then a node there, the GT with encoding has a
-    larger test accuracy at the most labels than where all nodes are alike (difference)"""
+    """on Cora, where a draw picks a distance first, and then a node there, the GT with encoding has
+    a larger test accuracy at the most labels than where all nodes are alike (difference)"""
     return ahead(ds, EVENLY, ENCODED)
 
 
@@ -84,21 +85,24 @@ def even_draws_help(ds: xr.Dataset) -> Estimate:
     because=(even_draws_help,),
 )
 def gt_beats_gcn(ds: xr.Dataset) -> Estimate:
-    """at the most labels the GT with encoding has a larger test accuracy than the GCN
+    """on Cora at the most labels the GT with encoding has a larger test accuracy than the GCN
     (difference)"""
     return ahead(ds, ENCODED, GCN)
 
 
 @claim("found here", above(0.05), kind="own", rivals=swapped(GCN, EVENLY))
 def gcn_stays_ahead(ds: xr.Dataset) -> Estimate:
-    """the GCN has a larger test accuracy at the most labels than that GT too (difference)"""
+    """on Cora the GCN has a larger test accuracy at the most labels than that GT too
+    (difference)"""
     return ahead(ds, GCN, EVENLY)
 
 
 # ------------------------------------------------------------------------------------ on Actor
 
+SHALLOW = "Figure 3.9, a GT of one layer, a GCN of two"
 
-@claim("Figure 3.9", above(0), rivals=swapped(ENCODED, BLIND))
+
+@claim(SHALLOW, above(0), kind="own", rivals=swapped(ENCODED, BLIND))
 def encoding_helps_on_actor(ds: xr.Dataset) -> Estimate:
     """on Actor at the most labels the GT with encoding has a larger test accuracy than without
     (difference)"""
@@ -119,7 +123,7 @@ def blind_beats_gcn_on_actor(ds: xr.Dataset) -> Estimate:
     return ahead(ds, BLIND, GCN)
 
 
-@claim("Figure 3.9", above(0), rivals=swapped(ENCODED, GCN))
+@claim(SHALLOW, above(0), kind="own", rivals=swapped(ENCODED, GCN))
 def gt_beats_gcn_on_actor(ds: xr.Dataset) -> Estimate:
     """on Actor at the most labels the GT with encoding has a larger test accuracy than the GCN
     (difference)"""
@@ -128,7 +132,7 @@ def gt_beats_gcn_on_actor(ds: xr.Dataset) -> Estimate:
 
 def draw(name: str, told: float | None = None):
     def drawn(ds: xr.Dataset):
-        fig, (ax,) = plot.figure(width=5.2, title=f"{name}: a GT of one layer beside a GCN")
+        fig, (ax,) = plot.figure(width=5.2, title=f"{name}: a GT of one layer, a GCN of two")
         if ds.sizes.get("per_class", 1) == 1:
             plot.curve(ax, ds.accuracy.squeeze("per_class", drop=True), "network", line=False)
             ax.set_xlabel(f"network, {int(ds.per_class.item())} labelled nodes per class")
@@ -155,7 +159,8 @@ def small(which: dict[str, Any], *per_class: int) -> dict[str, Any]:
 EXPERIMENTS = (
     Experiment(
         "fig3_9",
-        says="Test accuracy on Cora of a GT with and without encoding and of a GCN.",
+        says="Test accuracy on Cora, in place of PubMed, of a GT with and without encoding and of "
+        "a GCN.",
         trainings=Trainings(
             grid={
                 "network": networks(WITH_EVEN_DRAWS),
@@ -173,7 +178,7 @@ EXPERIMENTS = (
             gcn_stays_ahead,
             gt_beats_gcn,
         ),
-        figure=draw("Cora", PUBLISHED),
+        figure=draw("Cora in place of PubMed", PUBLISHED),
     ),
     Experiment(
         "fig3_9_actor",
