@@ -15,7 +15,7 @@ import pytest
 
 import tiny
 from provingground import api
-from provingground.atlas import asking, live, reading, server
+from provingground.atlas import asking, live, reading, server, thinker
 from provingground.atlas.bodies import Bodies
 from provingground.errors import InputError
 from provingground.store import Store
@@ -258,6 +258,61 @@ def test_conditions_are_those_of_the_command_line(site):
                  {"study": "toy", "settings": []}, {"study": "toy", "settings": {"samples": [1]}},
                  {"study": "toy", "settings": {"__proto__": 1}}, []):  # fmt: skip
         assert site.client.post("/api/conditions", json=body).status_code == 400
+
+
+def test_margins_without_end_are_told_as_such(site):
+    """JSON has no word for them; a page is not to take "nothing" for the one or the other."""
+    assert [asking.figure(x) for x in (2, float("inf"), -float("inf"), float("nan"))] == [
+        2.0, "Infinity", "-Infinity", "NaN"]  # fmt: skip
+    told = site.post("/api/conditions", study="vision_transformer", settings={}).json()
+    known = api.conditions("vision_transformer")
+    assert not np.isfinite([c.margin for c in known]).all()
+    for found, condition in zip(told["conditions"], known, strict=True):
+        assert float(found["margin"]) == pytest.approx(condition.margin)
+        assert float(found["right"]) == pytest.approx(condition.right)
+
+
+HEAVY = """
+import dataclasses, time
+from provingground.studies.toy import STUDY as TOY
+
+def theory(cfg):
+    if cfg.samples == 101:
+        time.sleep(3600)
+    if cfg.samples == 102:
+        return [bytearray(2**28) for _ in range(64)]
+    if cfg.samples == 103:
+        raise TypeError("complex")
+    return TOY.theory(cfg)
+
+STUDY = dataclasses.replace(TOY, name="heavy", theory=theory)
+"""
+
+
+def test_a_theory_that_takes_too_much_ends_and_the_next_is_answered(store, tmp_path, monkeypatch):
+    folder = tmp_path / "heavy_theory"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(HEAVY)
+    monkeypatch.setenv("PROVING_STUDIES", str(folder))
+    monkeypatch.setattr(thinker, "SECONDS", 5.0)
+
+    def told(samples):
+        answer = site.post("/api/conditions", study="heavy", settings={"samples": samples})
+        return answer.status_code, answer.json().get("error", "")
+
+    with served(store) as site:
+        assert told(50) == (200, "")
+        first = site.site.thinker.process.pid
+        wrong = [(101, "over 5 s"), (103, "TypeError: complex")]
+        if sys.platform == "linux":  # elsewhere nothing bounds the memory of a process
+            wrong.append((102, "memory"))
+        for samples, words in wrong:
+            status, error = told(samples)
+            assert (status, words in error) == (409, True), error
+            assert told(50) == (200, "")
+        assert not alive(first)
+        last = site.site.thinker.process.pid
+    assert not alive(last)
 
 
 def test_what_is_stored_by_others_is_seen(tmp_path, monkeypatch):
