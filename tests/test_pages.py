@@ -186,6 +186,14 @@ def test_a_page_is_read_again_when_something_was_stored(store):
     assert atlas.page("toy/risk/index.html") != before[1]
 
 
+def test_the_front_says_not_yet_only_of_what_may_be_read(store):
+    """Of what is not stored it says that."""
+    atlas = Atlas(store, studies=["toy"])
+    assert "not read yet" in text(atlas.page("index.html").body)
+    atlas.warm()
+    assert "none stored" in text(atlas.page("index.html").body)
+
+
 def test_front_pages_read_what_was_judged_and_say_what_was_not(toy):
     fresh = Atlas(toy.shelf.store, studies=["toy"])
     before = fresh.stamp("claims.html")
