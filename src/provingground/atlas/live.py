@@ -95,7 +95,7 @@ class Live:
         self.warm: set[str] = set()  # programs that the worker has compiled
         self.watched: dict[str, tuple[float, float]] = {}
         self.process: processes.Process | None = None
-        self._count = 0
+        self._count = int(time.time())  # no number of an earlier server is given again
         self._new = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -211,6 +211,8 @@ class Live:
 
     async def _carried_out(self, job: Job) -> None:
         process = await self._started()
+        if job.ended:  # it was taken back in the meantime
+            return
         assert process.stdin is not None
         assert process.stdout is not None
         order = job.asked._asdict() | {"job": job.number}

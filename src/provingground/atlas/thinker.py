@@ -92,7 +92,8 @@ def main() -> None:
     print(json.dumps({"ready": True}), file=out, flush=True)
     with open(os.devnull, "w") as nowhere:
         for line in sys.stdin:
-            faulthandler.dump_traceback_later(SECONDS + 1, exit=True, file=nowhere)  # server or none
+            # It ends by itself, too, where no server is left to end it.
+            faulthandler.dump_traceback_later(SECONDS + 1, exit=True, file=nowhere)
             told = _answer(json.loads(line))
             faulthandler.cancel_dump_traceback_later()
             print(json.dumps(told), file=out, flush=True)
