@@ -72,7 +72,8 @@ def test_text(latex: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "formula", [r"\foo", r"\frac1", "{x", "x}", "a^", r"\mathrm", "§", r"\hat"]
+    "formula",
+    [r"\foo", r"\frac1", "{x", "x}", "a^", r"\mathrm", "§", r"\hat", "{" * 9000 + "}" * 9000],
 )
 def test_what_cannot_be_read_is_an_error_and_stays_as_it_was(formula: str) -> None:
     with pytest.raises(InputError, match="cannot be typeset"):

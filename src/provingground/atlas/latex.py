@@ -317,7 +317,11 @@ class _Reader:
 
 
 def _read(formula: str) -> Piece:
-    return _Reader(formula.strip()).row()
+    reader = _Reader(formula.strip())
+    try:
+        return reader.row()
+    except RecursionError:
+        raise reader.wrong("it is nested too deep") from None
 
 
 def mathml(formula: str) -> Markup:
