@@ -247,6 +247,18 @@ def test_the_token_goes_into_a_cookie_and_out_of_the_address():
     assert ask(app, cookie=kept, host="evil.example:8420")[0] == 421
 
 
+@pytest.mark.parametrize(
+    "others",
+    ['seen={"tour": 1}', "theme=dark mode", "consent", "name=J\xfcrgen", 'half="quote', "path=/"],
+)
+def test_cookies_of_other_servers_of_the_machine_hide_none(others):
+    app = guarded(token=TOKEN)
+    ours = "proving_8420=" + TOKEN
+    for cookies in (f"{others}; {ours}", f"{ours}; {others}", f"proving_8420=old; {ours}"):
+        assert ask(app, cookie=cookies)[0] == 200
+    assert ask(app, cookie=f"{others}; other{ours}")[0] == 401
+
+
 def test_tokens_are_compared_in_constant_time(monkeypatch):
     seen = []
     compare = guard.hmac.compare_digest

@@ -72,7 +72,8 @@ def test_text(latex: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "formula", [r"\foo", r"\frac1", "{x", "x}", "a^", r"\mathrm", "§", r"\hat"]
+    "formula",
+    [r"\foo", r"\frac1", "{x", "x}", "a^", r"\mathrm", "§", r"\hat", "{" * 9000 + "}" * 9000],
 )
 def test_what_cannot_be_read_is_an_error_and_stays_as_it_was(formula: str) -> None:
     with pytest.raises(InputError, match="cannot be typeset"):
@@ -87,6 +88,7 @@ def test_what_cannot_be_read_is_an_error_and_stays_as_it_was(formula: str) -> No
         ("falls as N^(-1/2)", "falls as N<sup>−1/2</sup>"),
         ("(alpha_* - alpha_#)^2", "(alpha<sub>*</sub> - alpha<sub>#</sub>)<sup>2</sup>"),
         ("L - L_opt, W_Q", "L - L<sub>opt</sub>, W<sub>Q</sub>"),
+        ("grows as D^2.5, not as D^2.", "grows as D<sup>2.5</sup>, not as D<sup>2</sup>."),
         ("d_h^-½ eta", "d<sub>h</sub><sup>−½</sup> eta"),
         ("see prop2_rate, t_star", "see prop2_rate, t_star"),  # names stay
     ],

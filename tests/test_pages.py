@@ -1,6 +1,7 @@
 """The route table of the atlas: what stands at every path, from stored results alone."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -186,6 +187,14 @@ def test_a_page_is_read_again_when_something_was_stored(store):
     assert atlas.page("toy/risk/index.html") != before[1]
 
 
+def test_the_front_says_not_yet_only_of_what_may_be_read(store):
+    """Of what is not stored it says that."""
+    atlas = Atlas(store, studies=["toy"])
+    assert "not read yet" in text(atlas.page("index.html").body)
+    atlas.warm()
+    assert "none stored" in text(atlas.page("index.html").body)
+
+
 def test_front_pages_read_what_was_judged_and_say_what_was_not(toy):
     fresh = Atlas(toy.shelf.store, studies=["toy"])
     before = fresh.stamp("claims.html")
@@ -344,6 +353,16 @@ def test_a_study_without_a_folder_has_pages(store):
     atlas = made_up([tiny()], store)
     assert "There is no such list yet" in text(atlas.page("tiny/coverage.html").body)
     assert "Theory as code" in text(atlas.page("tiny/index.html").body)
+
+
+def test_a_study_whose_theory_breaks_has_pages(store):
+    def broken(cfg):
+        raise TypeError("no theory of ours")
+
+    study = dataclasses.replace(tiny(), theory=broken)
+    page = text(Atlas(store, studies=[study]).page("tiny/index.html").body)
+    assert "The theory cannot be computed at the default settings" in page
+    assert "Theory as code" in page
 
 
 def test_a_store_that_is_none_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The server over real sockets: pages, live cells, and those who wish it ill."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,8 +16,9 @@ import pytest
 
 import tiny
 from provingground import api
-from provingground.atlas import asking, live, reading, server
+from provingground.atlas import asking, live, reading, server, thinker, worker
 from provingground.atlas.bodies import Bodies
+from provingground.atlas.shelf import Shelf
 from provingground.errors import InputError
 from provingground.store import Store
 from serving import PATIENCE, served
@@ -260,6 +262,61 @@ def test_conditions_are_those_of_the_command_line(site):
         assert site.client.post("/api/conditions", json=body).status_code == 400
 
 
+def test_margins_without_end_are_told_as_such(site):
+    """JSON has no word for them; a page is not to take "nothing" for the one or the other."""
+    assert [asking.figure(x) for x in (2, float("inf"), -float("inf"), float("nan"))] == [
+        2.0, "Infinity", "-Infinity", "NaN"]  # fmt: skip
+    told = site.post("/api/conditions", study="vision_transformer", settings={}).json()
+    known = api.conditions("vision_transformer")
+    assert not np.isfinite([c.margin for c in known]).all()
+    for found, condition in zip(told["conditions"], known, strict=True):
+        assert float(found["margin"]) == pytest.approx(condition.margin)
+        assert float(found["right"]) == pytest.approx(condition.right)
+
+
+HEAVY = """
+import dataclasses, time
+from provingground.studies.toy import STUDY as TOY
+
+def theory(cfg):
+    if cfg.samples == 101:
+        time.sleep(3600)
+    if cfg.samples == 102:
+        return [bytearray(2**28) for _ in range(64)]
+    if cfg.samples == 103:
+        raise TypeError("complex")
+    return TOY.theory(cfg)
+
+STUDY = dataclasses.replace(TOY, name="heavy", theory=theory)
+"""
+
+
+def test_a_theory_that_takes_too_much_ends_and_the_next_is_answered(store, tmp_path, monkeypatch):
+    folder = tmp_path / "heavy_theory"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(HEAVY)
+    monkeypatch.setenv("PROVING_STUDIES", str(folder))
+    monkeypatch.setattr(thinker, "SECONDS", 5.0)
+
+    def told(samples):
+        answer = site.post("/api/conditions", study="heavy", settings={"samples": samples})
+        return answer.status_code, answer.json().get("error", "")
+
+    with served(store) as site:
+        assert told(50) == (200, "")
+        first = site.site.thinker.process.pid
+        wrong = [(101, "over 5 s"), (103, "TypeError: complex")]
+        if sys.platform == "linux":  # elsewhere nothing bounds the memory of a process
+            wrong.append((102, "memory"))
+        for samples, words in wrong:
+            status, error = told(samples)
+            assert (status, words in error) == (409, True), error
+            assert told(50) == (200, "")
+        assert not alive(first)
+        last = site.site.thinker.process.pid
+    assert not alive(last)
+
+
 def test_what_is_stored_by_others_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "SECONDS_BETWEEN_LOOKS", 0.2)
     with served(tmp_path) as site:
@@ -322,6 +379,81 @@ def test_cancelling_ends_the_worker_and_the_next_one_works(tmp_path, monkeypatch
             assert not alive(worker)
             assert site.post(f"/api/jobs/{second}/cancel").json()["state"] == "done"
             assert site.post("/api/jobs/99/cancel").status_code == 404
+
+
+def test_what_is_cancelled_while_its_worker_starts_is_not_ordered(store, monkeypatch):
+    """Else the worker would train it after all, and tell of it in the name of the next."""
+    ordered = []
+
+    class Worker:
+        returncode, stdin, stdout = None, None, None
+
+    async def tried():
+        starting, go = asyncio.Event(), asyncio.Event()
+
+        async def started(*args):
+            starting.set()
+            await go.wait()
+            ordered.append(args)
+            return Worker()
+
+        monkeypatch.setattr(live.processes, "started", started)
+        queue = live.Live(store)
+        known = asking.Estimate(1, 1, 1, 1, None, None, "")
+        job = queue.put(asking.Asked("toy/risk"), known)
+        job.state = "running"
+        work = asyncio.create_task(queue._carried_out(job))
+        await starting.wait()
+        await queue.cancel(job)
+        go.set()
+        await work  # nothing is written: there is no pipe
+
+    asyncio.run(tried())
+    assert len(ordered) == 1
+
+
+def test_a_server_gives_no_number_of_an_earlier_one(store):
+    """A page that was left open would hear of another request."""
+    known = asking.Estimate(1, 1, 1, 1, None, None, "")
+
+    async def number(at):
+        queue = live.Live(store)
+        assert queue._count >= at
+        return queue.put(asking.Asked("toy/risk"), known).number
+
+    before = int(time.time())
+    assert asyncio.run(number(before)) > before
+
+
+def test_lines_about_finished_cells_are_short_whatever_seeds_and_probes_they_have(
+    store, monkeypatch
+):
+    """A line that is too long ends the worker."""
+    wide = {f"wide {n}": np.zeros((300, 64, 16)) for n in range(60)}
+    few = worker._few({**wide, "long": np.zeros((300, 64, 17)), "last": np.zeros((300, 64))})
+    assert {"wide 0", "last"} <= set(few) < {*wide, "last"}
+    assert list(worker._few({"a": np.zeros((2, 10**5)), "b": np.zeros((2, 9))})) == ["b"]
+
+    monkeypatch.setattr(worker, "NUMBERS_AT_A_TIME", 100)
+    order = {"target": "toy/risk", "scale": "quick", "settings": [], "seeds": "3", "watch": False}
+    told = []
+    worker.Worker(str(store.path)).work(order, lambda event, **more: told.append((event, more)))
+    parts = [more["cells"] for event, more in told if event == "cells"]
+    assert sum(map(len, parts)) == 15
+    assert len(parts) > 1
+    for cell in (cell for part in parts for cell in part):
+        assert "test_loss" in cell["probes"]
+    sizes = [sum(len(list(_numbers(cell["probes"]))) for cell in part) for part in parts]
+    assert max(sizes) <= 100
+
+
+def _numbers(told):
+    """All numbers in nested lists and objects."""
+    if isinstance(told, dict | list):
+        for each in told.values() if isinstance(told, dict) else told:
+            yield from _numbers(each)
+    else:
+        yield told
 
 
 def alive(pid):
@@ -521,8 +653,6 @@ def test_who_takes_nothing_is_sent_away_and_holds_nobody_up(store, monkeypatch):
 
 
 def test_pages_that_are_kept_are_bounded_and_made_anew_when_they_change(monkeypatch):
-    import asyncio
-
     from provingground.atlas import bodies
 
     class Made(NamedTuple):
@@ -570,6 +700,24 @@ def test_pages_that_are_kept_are_bounded_and_made_anew_when_they_change(monkeypa
     asyncio.run(tried())
 
 
+def test_an_experiment_that_breaks_leaves_the_others_to_be_judged(store, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "SECONDS_BETWEEN_LOOKS", 0.05)
+    known = Shelf._read
+
+    def broken(shelf, study, experiment):
+        if study.name == "toy":
+            raise ZeroDivisionError("of this one")
+        return known(shelf, study, experiment)
+
+    monkeypatch.setattr(Shelf, "_read", broken)
+    with served(store, studies=("toy", "vision_transformer")) as site:
+        wanted, end = len(site.atlas.shelf.names()) - 1, time.monotonic() + PATIENCE
+        while len(site.atlas.shelf.judged()) < wanted and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(site.atlas.shelf.judged()) == wanted
+        assert "of this one" in capsys.readouterr().err
+
+
 def test_what_is_told_of_a_long_job_is_bounded(monkeypatch):
     monkeypatch.setattr(live, "MOST_BYTES", 10_000)
     known = asking.Estimate(1, 1, 1, 1, None, None, "")
@@ -579,8 +727,6 @@ def test_what_is_told_of_a_long_job_is_bounded(monkeypatch):
         for n in range(10_000):
             job.tell({"event": "frame", "step": n, "probes": {}})
         job.tell({"event": "done"})
-
-    import asyncio
 
     asyncio.run(told())
     assert job.size < 11_000

@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Error
@@ -170,6 +171,19 @@ def save(page):
         page.click("#save")
     assert got.value.suggested_filename.startswith("benign_overfitting_fig1b")
     assert "<svg" in got.value.path().read_text()
+
+
+@check("figure.js", "save", f"{MAP}/index.html")
+def save_a_file_of_its_own(page):
+    """It is XML, whatever stands in it, and shows no trace of the pointer."""
+    page.hover("rect[data-i='2'][data-j='1']")
+    assert page.locator("#drawing .cursor").count() == 1
+    page.evaluate("document.querySelector('#drawing text').textContent = 'a\u00a0& <b>'")
+    with page.expect_download() as got:
+        page.click("#save")
+    saved = ElementTree.parse(got.value.path()).getroot()
+    assert "a\u00a0& <b>" in list(saved.itertext())
+    assert [each for each in saved.iter() if each.get("class") == "cursor"] == []
 
 
 @check("figure.js", "resize", f"{MAP}/index.html")
@@ -381,6 +395,33 @@ def live_end(page):
     page.wait_for_selector("#live-cancel", state="hidden")
 
 
+@check("live.js", "live-lost", PAGE)
+def live_lost(page):
+    page.answers.told, page.answers.going = [{"event": "running"}], True  # and no more
+    page.click("#live-run")
+    page.wait_for_selector("#live-status.attention:has-text('connection to the server was lost')")
+
+
+@check("live.js", "live-anew", PAGE)
+def live_anew(page):
+    page.evaluate("location.hash = '#_show=train_loss'; window.old = true")
+    page.answers.told = [{"event": "done", "cells": 1}]
+    page.click("#live-run")
+    page.click("#live-status button")
+    page.wait_for_function("window.old === undefined")
+    assert page.url.endswith("#_show=train_loss")
+
+
+def test_a_request_that_the_server_has_forgotten_is_no_longer_watched(chromium, atlases):
+    """It was started anew, say; then numbers of requests do not mean others."""
+    with shown(chromium, atlases[True]) as page:
+        page.goto(SITE + PAGE)
+        page.route("**/api/jobs/1/events", lambda route: route.fulfill(status=404, body="no"))
+        page.click("#live-run")
+        page.wait_for_selector("#live-status.attention:has-text('knows this request no more')")
+        page.wait_for_selector("#live-cancel", state="hidden")
+
+
 @check("live.js", "live-watch", PAGE)
 def live_watch(page):
     page.answers.told = frames(
@@ -438,6 +479,15 @@ def test_a_form_asks_at_the_scale_of_the_page_also_where_nothing_is_stored(chrom
             page.goto(SITE + PAGE)
             page.click("#live-fill")
             assert asked(page, "api/jobs")["scale"] == scale
+
+
+def test_names_of_parameters_with_indices_stay_lines_of_text(chromium, atlases):
+    with shown(chromium, atlases[True]) as page:
+        page.goto(f"{SITE}benign_overfitting/index.html")
+        below = page.locator("#settings sub")
+        assert below.count() > 0
+        layout = "all => all.map((each) => getComputedStyle(each.parentElement).display)"
+        assert "flex" not in below.evaluate_all(layout)
 
 
 each = pytest.mark.parametrize(("script", "handler", "name"), list(CHECKS))

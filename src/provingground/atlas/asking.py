@@ -82,17 +82,17 @@ def conditions(body: Any) -> dict[str, Any]:
         "conditions": [
             {
                 "name": c.name,
-                "left": finite(c.left),
+                "left": figure(c.left),
                 "relation": c.relation,
-                "right": finite(c.right),
-                "margin": finite(c.margin),
+                "right": figure(c.right),
+                "margin": figure(c.margin),
                 "satisfied": bool(c.satisfied),
                 "says": c.says,
             }
             for c in told.conditions
         ],
         "values": [
-            {"name": name, "value": finite(value), "says": told.says.get(name, "")}
+            {"name": name, "value": figure(value), "says": told.says.get(name, "")}
             for name, value in told.values.items()
         ],
     }
@@ -105,10 +105,11 @@ def _text(value: Any) -> str:
     raise InputError("each parameter takes one value")
 
 
-def finite(value: Any) -> Any:
-    """A number for JSON; None where it is not finite."""
+def figure(value: Any) -> Any:
+    """A number for JSON; one that is not finite, which JSON has not, as the word of scripts."""
     value = float(value)
-    return value if math.isfinite(value) else None
+    words = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    return value if math.isfinite(value) else words[str(value)]
 
 
 def strict(text: bytes | str) -> Any:

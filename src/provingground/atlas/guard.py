@@ -5,7 +5,6 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -140,15 +139,17 @@ class Guard:
             where = scope["path"] + (f"?{rest}" if rest else "")
             headers = [(b"location", where.encode()), (b"set-cookie", cookie.encode())]
             raise Refused(303, "", headers)
-        try:
-            kept = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            kept = None
-        if kept is None or not self._fits(kept.value):
+        if not any(map(self._fits, named(self.cookie, cookies))):
             raise Refused(401, "open the address with the token that `proving serve` told")
 
     def _fits(self, said: str) -> bool:
         return hmac.compare_digest(said.encode(), self.token.encode())
+
+
+def named(name: str, cookies: str) -> list[str]:
+    """The values of a cookie. Those of all ports of a machine come together, in any form."""
+    pairs = (cookie.partition("=") for cookie in cookies.split(";"))
+    return [value.strip() for found, _, value in pairs if found.strip() == name]
 
 
 # ------------------------------------------------------------------------ time and size

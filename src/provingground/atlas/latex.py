@@ -317,7 +317,11 @@ class _Reader:
 
 
 def _read(formula: str) -> Piece:
-    return _Reader(formula.strip()).row()
+    reader = _Reader(formula.strip())
+    try:
+        return reader.row()
+    except RecursionError:
+        raise reader.wrong("it is nested too deep") from None
 
 
 def mathml(formula: str) -> Markup:
@@ -327,7 +331,7 @@ def mathml(formula: str) -> Markup:
 
 
 FORMULA = re.compile(r"\$\$?([^$]+)\$\$?")
-_SCRIPT = r"\([-+\w/ .*]+\)|-?\d+(?:/\d+)?|-?[½¼¾]|[a-zA-Z]\b|[*#]|opt\b|max\b|min\b"
+_SCRIPT = r"\([-+\w/ .*]+\)|-?\d+(?:[./]\d+)?|-?[½¼¾]|[a-zA-Z]\b|[*#]|opt\b|max\b|min\b"
 WRITTEN = re.compile(  # powers and indices as one types them: N^(-1/2), W_Q, alpha_*
     rf"(?<=[\w)|])\^({_SCRIPT})|(?<=\w)_([*#])|(?<![a-zA-Z0-9_][a-zA-Z])(?<=[a-zA-Z])_({_SCRIPT})"
 )

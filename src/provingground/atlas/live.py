@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,15 +11,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from provingground.atlas import processes
 from provingground.atlas.asking import Asked, Estimate, estimate
 from provingground.errors import InputError, RunError
 from provingground.store import Store
 
+WORKER = "provingground.atlas.worker"
 MOST_WAITING = 8
 MOST_KEPT = 32  # jobs that are remembered
 MOST_BYTES = 2**22  # of what is told of a job
 MOST_WATCHERS = 64  # streams at a time, of all jobs
-LONGEST_LINE = 2**22
 LONGEST_JOB = 3600.0  # seconds
 SECONDS_BETWEEN_BEATS = 10.0
 
@@ -96,8 +94,8 @@ class Live:
         self.watchers = 0
         self.warm: set[str] = set()  # programs that the worker has compiled
         self.watched: dict[str, tuple[float, float]] = {}
-        self.process: asyncio.subprocess.Process | None = None
-        self._count = 0
+        self.process: processes.Process | None = None
+        self._count = int(time.time())  # no number of an earlier server is given again
         self._new = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -213,6 +211,8 @@ class Live:
 
     async def _carried_out(self, job: Job) -> None:
         process = await self._started()
+        if job.ended:  # it was taken back in the meantime
+            return
         assert process.stdin is not None
         assert process.stdout is not None
         order = job.asked._asdict() | {"job": job.number}
@@ -257,29 +257,16 @@ class Live:
             await self.changed(job.asked.target, job.shown)
         job.tell({"event": event, "at": round(time.time(), 3), **told})
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _started(self) -> processes.Process:
         """The worker, started where there is none."""
         if self.process is None or self.process.returncode is not None:
             await self._kill()
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "provingground.atlas.worker",
-                str(self.store.path),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=LONGEST_LINE,
-                start_new_session=True,
-            )
+            self.process = await processes.started(WORKER, str(self.store.path))
         return self.process
 
     async def _kill(self) -> None:
         """Ends the worker and all that it started."""
         process, self.process = self.process, None
         self.warm = set()
-        if process is None:
-            return
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL) if os.name == "posix" else process.kill()
-        await process.wait()
+        if process is not None:
+            await processes.killed(process)

@@ -25,13 +25,16 @@ class Facts:
         for name, study in self.shelf.studies.items():
             known = [v for e, some in judged.items() if e.startswith(f"{name}/") for v in some]
             told, scale = (self.records[name], "paper") if name in self.records else (known, "")
-            rows.append((study, told, papers.columns(told), papers.met(told), scale or "here"))
+            names = [e for e in self.shelf.names() if e.startswith(f"{name}/")]
+            otherwise = "none stored" if all(e in judged for e in names) else "not read yet"
+            of = papers.columns(told), papers.met(told)
+            rows.append((study, told, otherwise, *of, scale or "here"))
         surprising = []
         for name in self.shelf.studies:
             surprising += farthest([v for v in self._verdicts(name) if _corrected(v)])[:1]
         some = farthest(surprising)[:SURPRISING]
         findings = [(v, self._reasons(v)) for v in some]
-        unsorted = any("not sorted yet" in columns for _, _, columns, _, _ in rows)
+        unsorted = any("not sorted yet" in columns for _, _, _, columns, *_ in rows)
         return dict(rows=rows, findings=findings, unsorted=unsorted, place=self.place)
 
     def place(self, v: Verdict) -> str:

@@ -18,7 +18,6 @@ from provingground.atlas.overviews import Facts
 from provingground.atlas.shelf import Entry, Shelf, shelf
 from provingground.atlas.strips import strip
 from provingground.atlas.templating import rendered
-from provingground.errors import InputError
 from provingground.store import Store
 from provingground.study import Scale, Study
 
@@ -155,7 +154,7 @@ class Atlas:
         entries = [(e, judged.get(f"{study.name}/{e.name}")) for e in experiments]
         try:
             prediction = api.theory(study)
-        except InputError:
+        except Exception:  # a theory that says nothing leaves the rest of the page
             prediction = None
         config = study.simulator()[1].config
         return self._rendered(

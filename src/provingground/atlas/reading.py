@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from provingground.atlas.bodies import Bodies
-from provingground.errors import InputError, RunError
 from provingground.terminal import say
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Reading:
                     continue
                 try:
                     await loop.run_in_executor(self.bodies.hand, self.atlas.shelf.verdicts, name)
-                except (InputError, RunError) as error:
+                except Exception as error:  # of one experiment; a study may be anybody's
                     self.failed.add(name)
                     say(f"proving: {name} cannot be judged: {error}")
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)

@@ -22,6 +22,7 @@ from provingground.atlas.guard import Guard, Refused
 from provingground.atlas.live import Full, Job, Live
 from provingground.atlas.pages import Atlas
 from provingground.atlas.reading import Reading
+from provingground.atlas.thinker import Thinker
 from provingground.errors import InputError, RunError, place_of
 from provingground.terminal import say
 
@@ -39,7 +40,8 @@ class Site:
     atlas: Atlas
     bodies: Bodies
     live: Live
-    thinking: asyncio.Semaphore  # of estimates and theories at a time
+    thinking: asyncio.Semaphore  # of estimates at a time
+    thinker: Thinker
 
     async def page(self, request: Request) -> Response:
         path = request.path_params["path"]
@@ -82,9 +84,7 @@ class Site:
             return asked, await run_in_threadpool(self.live.estimated, asked)
 
     async def conditions(self, request: Request) -> Response:
-        body = await body_of(request)
-        async with self.thinking:
-            return JSONResponse(await run_in_threadpool(asking.conditions, body))
+        return JSONResponse(await self.thinker.conditions(await body_of(request)))
 
     async def cancel(self, request: Request) -> Response:
         job = self._job(request)
@@ -166,7 +166,8 @@ def application(atlas: Atlas) -> Starlette:
     bodies = Bodies(atlas)
     live = Live(atlas.shelf.store, lambda *of: reading.changed(*of))
     reading = Reading(atlas, bodies, lambda: live.running)
-    site = Site(atlas, bodies, live, asyncio.Semaphore(2))
+    thinker = Thinker()
+    site = Site(atlas, bodies, live, asyncio.Semaphore(2), thinker)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -177,6 +178,7 @@ def application(atlas: Atlas) -> Starlette:
         finally:
             between.cancel()
             await live.close()
+            await thinker.close()
             bodies.close()
 
     answers: dict[type[Exception], Callable[..., Awaitable[Response]]] = {

@@ -26,7 +26,7 @@ MOST_NUMBERS = 1024  # of a probe that is told while it trains
 NUMBERS_OF_A_CELL = 16  # of a probe that is told of a finished cell
 SECONDS_BETWEEN_FRAMES = 0.03
 SECONDS_BETWEEN_CELLS = 0.4
-CELLS_AT_A_TIME = 200
+NUMBERS_AT_A_TIME = 50_000  # of finished cells in one message
 
 Send = Callable[..., None]
 
@@ -230,11 +230,11 @@ class _Cells:
             return None
         ds = dataset(self.planned)
         values = self.values(ds)
-        few = {n: v for n, v in values.items() if v[0, 0].size <= NUMBERS_OF_A_CELL}
-        for i in range(0, len(new), CELLS_AT_A_TIME):
-            self.send(
-                "cells", cells=[self._cell(int(r), few) for r in new[i : i + CELLS_AT_A_TIME]]
-            )
+        few = _few(values)
+        each = len(self.planned.sweep.seeds) + sum(v[0].size for v in few.values())
+        many = max(1, NUMBERS_AT_A_TIME // each)
+        for i in range(0, len(new), many):
+            self.send("cells", cells=[self._cell(int(r), few) for r in new[i : i + many]])
         self.told |= there
         return ds
 
@@ -257,6 +257,15 @@ class _Cells:
             "seeds": [int(seed) for seed in sweep.seeds],
             "probes": {n: [_numbers(x) for x in v[row]] for n, v in values.items()},
         }
+
+
+def _few(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The short probes of cells, those with fewest numbers first, as many as a message holds."""
+    short = {n: v for n, v in values.items() if v[0, 0].size <= NUMBERS_OF_A_CELL}
+    order = sorted(short, key=lambda name: short[name][0].size)
+    sizes = np.cumsum([short[name][0].size for name in order])
+    kept = {n for n, size in zip(order, sizes, strict=True) if size <= NUMBERS_AT_A_TIME}
+    return {n: v for n, v in short.items() if n in kept}
 
 
 def _plain(label: Any) -> Any:

@@ -190,11 +190,11 @@
 
   atlas.on(document.getElementById("save"), "click", "save", () => {
     const chart = drawing.querySelector("svg").cloneNode(true);
-    chart.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    for (const cursor of chart.querySelectorAll(".cursor")) cursor.remove();
     const style = "text{font:12px sans-serif;fill:#222}.frame{stroke:#888}.band{opacity:.2}polyline{stroke-width:2}.theory *{stroke:#000}.theory .band{fill:#000;stroke:none}.on.dark{fill:#fff}.absent{fill:#ddd}";
     chart.prepend(atlas.svg("style", {}, style));
     const link = el("a", { download: `${data.study}_${data.experiment}_${view().variable.name.replace(/\W+/g, "_")}.svg` });
-    link.href = URL.createObjectURL(new Blob([chart.outerHTML], { type: "image/svg+xml" }));
+    link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(chart)], { type: "image/svg+xml" }));
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });

@@ -183,6 +183,11 @@
       if (Object.hasOwn(hear, told.event)) hear[told.event](told);
     });
     on(source, "end", "live-end", ended);
+    on(source, "error", "live-lost", () => {
+      const gone = source.readyState === EventSource.CLOSED;
+      says(status, gone ? "the server knows this request no more; what was finished is stored" : "the connection to the server was lost; trying again", true);
+      if (gone) ended();
+    });
   }
 
   function ended() {
@@ -221,7 +226,9 @@
       const same = agrees === null ? "" : `; what was watched agrees with what is stored to ${agrees ? number(agrees, 2) : "the last digit"}`;
       says(status, `stored: ${told.cells} ${told.cells === 1 ? "cell" : "cells"}${lost}${same}. `);
       if (!data) location.reload();  // it was all stored already
-      status.append(el("a", { href: "" }, "Read the page anew"), " for its claims and figure.");
+      const anew = el("button", { type: "button" }, "Read the page anew");
+      on(anew, "click", "live-anew", () => location.reload());  // which keeps the view
+      status.append(anew, " for its claims and figure.");
     },
     failed: (told) => says(status, told.says, true),
     cancelled: () => says(status, "cancelled; what was finished is stored"),

@@ -11,7 +11,7 @@
   const study = form.dataset.study;
 
   function bar(node, margin, met) {
-    const share = margin > 0 ? Math.log10(margin) : -6;
+    const share = margin > 0 ? Math.log10(margin) : Number.isNaN(margin) ? 0 : -6;
     const place = 50 + (50 * Math.min(Math.max(share, -6), 6)) / 6;
     const drawn = node.querySelector("svg.margin"), rect = drawn.querySelector("rect");
     rect.setAttribute("x", `${Math.min(place, 50)}%`);
@@ -85,25 +85,26 @@
   async function ask() {
     const settings = Object.fromEntries([...form.elements].filter((f) => f.name).map((f) => [f.name, typed(f)]));
     const mine = ++asked;
+    told.textContent = "Being computed.";
     const answer = await fetch(`${atlas.root}api/conditions`, {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ study, settings }),
     });
-    const found = await answer.json();
+    const found = await answer.json().catch(() => ({ error: `The server answers ${answer.status}.` }));
     if (mine !== asked) return;
-    if (!answer.ok || found.error) {
-      told.textContent = found.error ?? "The server did not answer.";
+    if (found.error) {
+      told.textContent = found.error;
       return;
     }
     for (const c of found.conditions) {
       const node = row(table, c.name);
       if (!node) continue;
-      bar(node, c.margin ?? Infinity, c.satisfied);
+      bar(node, Number(c.margin), c.satisfied);  // "Infinity" and "NaN" are words
       const sign = { "<=": "≤", ">=": "≥" }[c.relation] ?? c.relation;
-      node.querySelector(".sides").textContent = `${number(c.left ?? NaN)} ${sign} ${number(c.right ?? NaN)}`;
+      node.querySelector(".sides").textContent = `${number(Number(c.left))} ${sign} ${number(Number(c.right))}`;
     }
     for (const value of found.values ?? []) {
       const node = row(predictions, value.name);
-      if (node) node.querySelector("td").textContent = number(value.value ?? NaN);
+      if (node) node.querySelector("td").textContent = number(Number(value.value));
     }
     told.textContent = `${found.conditions.filter((c) => c.satisfied).length} of ${found.conditions.length} conditions hold here`;
   }
