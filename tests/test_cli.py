@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,8 @@ import xarray as xr
 
 import provingground as pg
 from provingground import __version__, cli, grid, registry
+from provingground.data import real
+from provingground.data.sets import DataSet, File, Form
 from provingground.errors import RunError
 from provingground.store import Store
 from provingground.studies.curse_of_attention.hourly import etth
@@ -348,6 +351,19 @@ def test_data_sets_are_tried_one_after_the_other(proving, monkeypatch, tmp_path)
     monkeypatch.setenv("PROVING_DATA", str(tmp_path / "file"))
     code, _, err = proving("data")
     assert (code, "file, which is a file: name a folder" in err) == (2, True)
+
+
+def test_a_data_set_of_which_a_part_is_here_says_what_is_lacking(proving, monkeypatch, tmp_path):
+    monkeypatch.setenv("PROVING_DATA", str(tmp_path))
+    (tmp_path / "dots").mkdir()
+    (tmp_path / "dots" / "a.gz").write_bytes(b"a")
+    files = tuple(File(f"dots/{n}.gz", hashlib.sha256(n.encode()).hexdigest()) for n in "ab")
+    data = DataSet("dots", "Dots", "Nobody, 2026", "none", 0.1, (Form(files, lambda a, b: {}),))
+    monkeypatch.setattr(real, "SETS", {"dots": data})
+    out, err = proving("data")[1:]
+    assert "in part  0.1 MB" in out
+    assert f"there is no {tmp_path}/dots/b.gz with the SHA-256 {files[1].sha256}" in err
+    assert "a.gz" not in err
 
 
 def test_all_of_an_error_is_shown_where_it_is_asked_for(proving, monkeypatch):

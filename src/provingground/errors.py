@@ -27,16 +27,16 @@ class StoreError(RunError):
 
 
 class DataMissing(RunError):
-    """A data set that is not here, or damaged."""
+    """Data sets that are not here, or damaged, and those of them that can be fetched: by name."""
 
-    def __init__(self, told: str, data: str) -> None:
+    def __init__(self, told: str, data: str, fetched: str) -> None:
         super().__init__(told)
-        self.data = data
+        self.data, self.fetched = data, fetched
 
     @property
     def command(self) -> str:
-        """What gets it."""
-        return f"proving data get {self.data}"
+        """What gets them, if anything does."""
+        return f"proving data get {self.fetched}" if self.fetched else ""
 
 
 def unknown(kind: str, name: Any, allowed: Iterable[str], meant: Sequence[str] = ()) -> InputError:

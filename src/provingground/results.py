@@ -11,6 +11,7 @@ import xarray as xr
 from provingground import extend
 from provingground.chunk import Sound
 from provingground.config import pars, traced
+from provingground.data import real
 from provingground.engine import Job
 from provingground.errors import StoreError
 from provingground.grid import Group, Sweep
@@ -71,6 +72,8 @@ def dataset(job: Job) -> xr.Dataset:
     about = _provenance([part.about for _, part in parts])
     if name := sweep.trainings.data:
         about["data"] = f"{name} {job.data_digest[:16]}"
+        if forms := real.forms_read(real.read_by(name, sweep.study.data[name])):
+            about["data_forms"] = forms
     return labelled(sweep, job.groups, flat, found, wanted, about)
 
 

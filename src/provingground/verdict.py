@@ -138,7 +138,7 @@ class Skipped(NamedTuple):
     experiment: str
     data: str
     why: str
-    command: str  # what gets it
+    command: str  # what gets it, if anything does
     headline: bool
 
     @property

@@ -192,10 +192,22 @@ def test_geom_gcn_s_tables():
         head + b"0\t2,0,2\t0\n1\t2\t4\n2\t1\t1\n", edges, width=3, listed=True
     )
     assert listed["x_indices"].tolist() == [0, 2, 2, 1]
+    parts = [(wide["geom_splits"] == part).sum() for part in range(3)]
+    assert parts == [10, 10, 10]  # one node of each in each of ten
     with pytest.raises(Unreadable, match="not numbered from 0"):
         formats.geom_gcn(head + b"1\t0,0,1\t4\n", edges, width=3)
     with pytest.raises(Unreadable, match="no table of a graph"):
         formats.geom_gcn(head + b"1 0,0,1 4\n", edges, width=3)
+
+
+@pytest.mark.parametrize(("nodes", "sizes"), [(7600, (3648, 2432, 1520)), (183, (87, 59, 37))])
+def test_splits_that_are_drawn_have_the_sizes_of_the_published_ones(nodes, sizes):
+    found = formats.splits(nodes)
+    assert found.shape == (10, nodes)
+    assert found.dtype == np.int8
+    assert all(np.bincount(row).tolist() == list(sizes) for row in found)
+    assert len(np.unique(found, axis=0)) == 10
+    np.testing.assert_array_equal(found, formats.splits(nodes))
 
 
 # --------------------------------------------------------------------- series and text
@@ -251,29 +263,89 @@ def test_plain_arrays_that_hold_a_pickle_are_refused():
 # ------------------------------------------------------------------------- user's copies
 
 
-def test_faces_are_reduced_and_told_by_their_attributes(tmp_path):
+@pytest.fixture
+def faces(tmp_path):
+    """A folder of CelebA's lists of four faces, and images of the first three: one of each part."""
     from PIL import Image
 
-    names = ["000001.jpg", "000002.jpg", "000003.jpg"]
-    rows = [f"{name} " + " ".join(["-1", "1"]) for name in names]
-    (tmp_path / "list_attr_celeba.txt").write_text("3\nBlond_Hair Male \n" + "\n".join(rows))
-    split = "\n".join(f"{name} {n}" for n, name in enumerate(names))
+    names = [f"00000{n}.jpg" for n in range(1, 5)]
+    rows = "".join(f"{name} -1 1\n" for name in names)
+    (tmp_path / "list_attr_celeba.txt").write_text(f"4\nBlond_Hair Male \n{rows}")
+    split = "".join(f"{name} {n % 3}\n" for n, name in enumerate(names))
     (tmp_path / "list_eval_partition.txt").write_text(split)
     (tmp_path / "img_align_celeba").mkdir()
-    for name, grey in zip(names[:2], (40, 200), strict=True):  # a part of the set will do
+    for name, grey in zip(names[:3], (40, 200, 90), strict=True):
         Image.new("RGB", (178, 218), (grey,) * 3).save(tmp_path / "img_align_celeba" / name)
-    found = copies.celeba(tmp_path)
-    assert found["images"].shape == (2, 32, 32, 3)
-    assert abs(found["images"].astype(int).mean(axis=(1, 2, 3)) - [40, 200]).max() < 3
+    return tmp_path
+
+
+def test_faces_are_reduced_and_told_by_their_attributes(faces, capsys):
+    found = copies.celeba(faces)
+    assert found["images"].shape == (3, 32, 32, 3)
+    assert abs(found["images"].astype(int).mean(axis=(1, 2, 3)) - [40, 200, 90]).max() < 3
     assert found["attribute_names"].tolist() == ["Blond_Hair", "Male"]
-    assert found["attributes"].tolist() == [[False, True]] * 2
-    assert found["split"].tolist() == [0, 1]
-    (tmp_path / "img_align_celeba" / names[2]).write_bytes(b"no picture")
-    with pytest.raises(Unreadable, match=names[2]):
-        copies.celeba(tmp_path)
-    (tmp_path / "list_attr_celeba.txt").write_text("4\nBlond_Hair Male\n" + "\n".join(rows))
-    with pytest.raises(Unreadable, match="is cut off"):
-        copies.celeba(tmp_path)
+    assert found["attributes"].tolist() == [[False, True]] * 3
+    assert found["split"].tolist() == [0, 1, 2]
+    assert "has 3 of the 4 images" in capsys.readouterr().err  # a part of the set will do
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_faces_of_which_none_are_of_a_part_are_refused(faces, left):
+    images = sorted((faces / "img_align_celeba").iterdir())
+    for image in images[left:]:
+        image.unlink()
+    part = ("train", "val", "test")[left]
+    with pytest.raises(Unreadable, match=f"has {left} of the 4 images of .*of the part '{part}'"):
+        copies.celeba(faces)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("list_eval_partition.txt", "000003.jpg 2\n", "", "txt lacks 000003.jpg"),
+        ("list_eval_partition.txt", "jpg 2", "jpg 5", "is no list of images and their parts"),
+        ("list_eval_partition.txt", "jpg 2", "jpg", "is no list of images and their parts"),
+        ("list_attr_celeba.txt", "4\n", "5\n", "is cut off"),
+        ("list_attr_celeba.txt", "000002.jpg -1 1", "000002.jpg -1", "is cut off"),
+        ("list_attr_celeba.txt", "4\n", "four\n", "is no list of attributes"),
+        ("list_attr_celeba.txt", "4\nBlond_Hair Male \n", "", "is no list of attributes"),
+    ],
+)
+def test_lists_of_faces_that_are_not_whole_are_refused(faces, name, old, new, message):
+    text = (faces / name).read_text()
+    assert old in text
+    (faces / name).write_text(text.replace(old, new))
+    with pytest.raises(Unreadable, match=message):
+        copies.celeba(faces)
+
+
+def test_a_face_that_is_no_picture_is_named(faces):
+    (faces / "img_align_celeba" / "000002.jpg").write_bytes(b"no picture")
+    with pytest.raises(Unreadable, match=r"000002.jpg: "):
+        copies.celeba(faces)
+
+
+def test_crops_of_textures_are_told_by_their_source(tmp_path):
+    from PIL import Image
+
+    def crop(name, size=64):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("L", (size, size), 77).save(tmp_path / name)
+
+    crop("rock/1.png")
+    (tmp_path / "textures.0123456789abcdef.npz").write_bytes(b"kept beside them")
+    with pytest.raises(Unreadable, match="no two folders of crops"):
+        copies.textures(tmp_path)
+    crop("bark/1.png")
+    crop("bark/2.png")
+    found = copies.textures(tmp_path)
+    assert found["images"].shape == (3, 64, 64, 3)
+    assert (found["images"] == 77).all()
+    assert found["source"].tolist() == [0, 0, 1]
+    assert found["source_names"].tolist() == ["bark", "rock"]
+    crop("rock/2.png", 65)
+    with pytest.raises(Unreadable, match=r"2.png has 65 x 65 pixels, not 64 x 64"):
+        copies.textures(tmp_path)
 
 
 def test_ogbn_arxiv_s_archive(tmp_path):

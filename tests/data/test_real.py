@@ -244,6 +244,79 @@ def test_what_a_killed_process_left_a_day_ago_is_removed(folder, server, monkeyp
     assert sorted(p.name for p in folder.iterdir()) == [".fetching-new", "dots", "mine"]
 
 
+def several(monkeypatch, *urls):
+    """A data set of three files, of which each is at its own address."""
+    parts = [idx_bytes(np.full(3, n, np.uint8)) for n in range(3)]
+
+    def joined(*contents):
+        return {"x": np.concatenate([formats.idx(content) for content in contents])}
+
+    listed = zip("abc", parts, urls, strict=True)
+    form = Form(tuple(File(f"dots/{n}.gz", sha256(part), (u,)) for n, part, u in listed), joined)
+    known(monkeypatch, DataSet("dots", "Dots", "Nobody, 2026", "none", 0.1, (form,)))
+    return parts
+
+
+def test_of_several_files_those_are_fetched_that_are_not_here(folder, server, monkeypatch, capsys):
+    parts = several(monkeypatch, *(server(f"/{n}.gz") for n in "abc"))
+    for n, part in zip("abc", parts, strict=True):
+        server(f"/{n}.gz", part)
+    place(folder, "a.gz", parts[0])
+    place(folder, "b.gz", b"damaged")
+    fetch.get("dots")
+    assert Handler.asked == ["/b.gz", "/c.gz"]
+    assert "b.gz is damaged" in capsys.readouterr().err
+    assert real.load("dots")["x"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert (folder / "dots" / "b.gz").read_bytes() == b"damaged"  # it is the user's
+
+
+def test_where_one_fails_all_files_are_named_that_are_not_here(folder, server, monkeypatch):
+    parts = several(monkeypatch, server("/a.gz", b"", 404), *["http://x.org/"] * 2)
+    place(folder, "b.gz", parts[1])
+    with pytest.raises(RunError, match="could not be fetched, and nothing was kept") as told:
+        fetch.get("dots")
+    for n, part in zip("abc", parts, strict=True):
+        named = f"{folder / 'dots' / n}.gz with the SHA-256 {sha256(part)}"
+        assert (named in str(told.value)) == (n != "b")
+
+
+def test_a_data_set_that_is_here_in_part_says_what_is_lacking(folder, monkeypatch):
+    parts = several(monkeypatch, *["http://x.org/"] * 3)
+    place(folder, "b.gz", parts[1])
+    with pytest.raises(DataMissing, match="'dots' is here in part") as told:
+        real.load("dots")
+    assert "a.gz with the SHA-256" in str(told.value)
+    assert "c.gz with the SHA-256" in str(told.value)
+    assert "b.gz" not in str(told.value)
+    found = real.look(real.known("dots"), folder)
+    assert [Path(text.split()[3]).name for text in found.lacking] == ["a.gz", "c.gz"]
+    for n, part in zip("abc", parts, strict=True):
+        place(folder, f"{n}.gz", part)
+    fetch.get("dots")  # by hand, without a network
+    assert real.load("dots")["x"].shape == (9,)
+
+
+def test_a_folder_of_data_that_is_not_there_is_made_and_told(folder, server, monkeypatch, capsys):
+    known(monkeypatch, made(server("/dots.gz")))
+    fetch.get("dots")
+    told = f"there was no folder {folder}, which $PROVING_DATA names: it is made now"
+    assert told in capsys.readouterr().err
+    fetch.get("dots")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path, server, monkeypatch, there):
+    folder = tmp_path / "up" / "data"
+    monkeypatch.setenv("PROVING_DATA", str(folder))
+    known(monkeypatch, made(server("/dots.gz", b"", 404)))
+    if there:
+        folder.mkdir(parents=True)
+    with pytest.raises(RunError, match="nothing was kept"):
+        fetch.get("dots")
+    assert [*tmp_path.rglob("*")] == ([tmp_path / "up", folder] if there else [])
+
+
 # ------------------------------------------------------------------------------- finding
 
 
@@ -294,6 +367,28 @@ def test_arrays_that_were_kept_and_damaged_later_are_fetched_anew(
         assert kept.read_bytes() == good
 
 
+@pytest.mark.parametrize("name", ["dots.0123456789abcdef.npz", "dots.gz"])
+def test_a_damaged_file_beside_a_prepared_copy_is_told_and_fetched_anew(
+    folder, server, monkeypatch, capsys, name
+):
+    known(monkeypatch, made(server("/dots.gz")))
+    path = place(folder, name, b"damaged")
+    place(folder, "prepared.gz", GOOD)
+    real.load("dots")
+    real.load("dots")  # which is said once
+    told = f"{path} is damaged: its checksum is not that of {name}"
+    instead = "; what is taken instead of dots: prepared copy"
+    assert capsys.readouterr().err == f"proving: {told}{instead}\n"
+    assert real.forms_read(["dots"]) == "dots: prepared copy"
+    fetch.get("dots")
+    assert f"{told}{instead}" in capsys.readouterr().err
+    assert Handler.asked == ["/dots.gz"]
+    real._loaded.cache_clear()
+    real.load("dots")
+    assert capsys.readouterr().err == ""
+    assert real.forms_read(["dots", "others"]) == "dots: published"
+
+
 def test_a_file_that_may_not_be_read_is_told(folder, monkeypatch):
     known(monkeypatch, made())
     (folder / "dots" / "prepared.gz").mkdir(parents=True)
@@ -307,12 +402,24 @@ def test_what_the_user_has_to_bring_is_said(folder, monkeypatch):
 
     data = DataSet("own", "Own", "Me, 2026", "mine", 1.0, wants="own/mine.npy, by you", copy=copy)
     known(monkeypatch, data)
-    with pytest.raises(DataMissing, match=f"put own/mine.npy, by you, into {folder}, then `prov"):
+    with pytest.raises(
+        DataMissing, match=f"put own/mine.npy, by you, into {folder}, then `prov"
+    ) as told:
         fetch.get("own")
+    assert told.value.command == ""  # no command gets it
     (folder / "own").mkdir(parents=True)
     np.save(folder / "own" / "mine.npy", ARRAY)
     fetch.get("own")
     np.testing.assert_array_equal(real.load("own")["x"], ARRAY)
+    assert real.forms_read(["own"]) == "own: own copy"
+
+
+def test_of_several_that_are_missing_those_are_fetched_that_can_be(folder):
+    told = real.all_missing(["cifar10", "textures"])
+    assert told is not None
+    assert (told.data, told.command) == ("cifar10 textures", "proving data get cifar10")
+    assert "'textures' is not here; it is not fetched: put a folder of crops" in str(told)
+    assert str(told).count("There is no folder") == 1
 
 
 def test_an_unknown_data_set_is_named_with_the_nearest():
@@ -334,8 +441,7 @@ def test_every_data_set_says_where_it_comes_from(data):
     assert data.cite
     assert data.licence
     assert data.size > 0
-    assert data.wants or data.forms[0].fetched
-    assert bool(data.copy) == (not data.forms)
+    assert bool(data.wants) == bool(data.copy) == (not data.fetched)
     for file in (f for form in data.forms for f in form.files):
         assert len(file.sha256) == 64
         assert set(file.sha256) <= set("0123456789abcdef")
@@ -389,6 +495,22 @@ def test_planetoid_s_form_gives_the_prepared_graph(name):
     known = {n: a for n, a in graph.items() if n != "geom_splits"}
     assert (graph["labels"][graph["idx_test"]] >= 0).all()
     same(formats.planetoid(*planetoid_files(known)), known)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["actor", "cornell", "texas", "wisconsin"])
+def test_geom_gcn_s_form_gives_the_prepared_graph_but_for_its_splits(name):
+    graph = here(name)
+    nodes, width = graph["x_shape"].tolist()
+    places = np.split(graph["x_indices"], graph["x_indptr"][1:-1])
+    rows = [f"{n}\t{','.join(map(str, at))}\t{graph['labels'][n]}" for n, at in enumerate(places)]
+    pairs = [f"{u}\t{v}" for u, v in graph["edges"].T]
+    tables = ("\n".join(["head", *lines]).encode() for lines in (rows, pairs))
+    found = formats.geom_gcn(*tables, width=width, listed=True)
+    drawn = {**graph, "geom_splits": formats.splits(nodes)}
+    same(found, drawn)
+    for ours, published in zip(found["geom_splits"], graph["geom_splits"], strict=True):
+        np.testing.assert_array_equal(np.bincount(ours), np.bincount(published))
 
 
 @needs_data

@@ -175,6 +175,7 @@ def test_other_data_are_other_cells(needing, store, tmp_path):
     path = kept(tmp_path / "data", DIGITS)
     first = pg.run(needing, "digits", store=store, progress=False)
     assert first.attrs["data"].startswith("mnist ")
+    assert first.attrs["data_forms"] == "mnist: published"
     path.unlink()
     path.parent.rmdir()
     kept(tmp_path / "data", {"x_train": DIGITS["x_train"] + 1})

@@ -205,8 +205,13 @@ def data(ctx: typer.Context) -> None:
     where, rows, wrong = real.folder(), [], []
     for each in real.SETS.values():
         found = real.look(each, where)
-        wrong += found.wrong
-        state = "here" if found.read else "damaged" if found.wrong else "not here"
+        wrong += real.remarks(each, found)
+        state = (
+            "here" if found.read
+            else "damaged" if found.wrong
+            else "in part" if found.lacking
+            else "not here"
+        )  # fmt: skip
         rows.append(
             (each.name, state, f"{each.size:g} MB", each.licence, f"{each.title}. {each.cite}")
         )

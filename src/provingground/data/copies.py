@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from provingground.data import unpickle
 from provingground.data.formats import Unreadable
+from provingground.terminal import say
 
 SPLITS = ("train", "val", "test")
 SIDE = 32  # to which faces are reduced
 SQUARE = (0, 20, 178, 198)  # of a face of 178 x 218
+CROP = (64, 64)  # pixels of a texture
 
 
 def _read(path: Path) -> bytes:
@@ -35,33 +37,96 @@ def _read(path: Path) -> bytes:
 def celeba(folder: Path) -> dict[str, NDArray[Any]]:
     """CelebA, aligned and cropped: faces reduced to 32 x 32, their 40 attributes and the split.
 
-    Of the images those are taken that are there, so that a part of the set will do.
+    Of the images those are taken that are there, so that a part of the set will do, with some of
+    each part of the split.
     """
     from PIL import Image
 
-    count, names, *rows = _read(folder / "list_attr_celeba.txt").decode().splitlines()
-    attributes = {row.split()[0]: row.split()[1:] for row in rows if row.strip()}
-    if len(attributes) != int(count) or {len(v) for v in attributes.values()} != {
-        len(names.split())
-    }:
-        raise Unreadable(f"{folder / 'list_attr_celeba.txt'} is cut off")
-    parts = dict(
-        line.split() for line in _read(folder / "list_eval_partition.txt").decode().splitlines()
-    )
-    here = [n for n in sorted(attributes) if (folder / "img_align_celeba" / n).is_file()]
+    names, attributes = _attributes(folder / "list_attr_celeba.txt")
+    parts = _partition(folder / "list_eval_partition.txt")
+    if strangers := sorted(attributes.keys() - parts.keys()):
+        raise Unreadable(f"{folder / 'list_eval_partition.txt'} lacks {strangers[0]}")
+    faces = folder / "img_align_celeba"
+    here = [name for name in sorted(attributes) if (faces / name).is_file()]
+    split = np.array([parts[name] for name in here], np.int8)
+    told = f"{len(here)} of the {len(attributes)} images of {folder / 'list_attr_celeba.txt'}"
+    for number, part in enumerate(SPLITS):
+        if number not in split:
+            raise Unreadable(f"{faces} has {told}, none of them of the part '{part}' ({number})")
+    if len(here) < len(attributes):
+        say(f"proving: {faces} has {told}; these are taken")
     images = np.zeros((len(here), SIDE, SIDE, 3), np.uint8)
     for at, name in enumerate(here):
-        try:
-            with Image.open(io.BytesIO(_read(folder / "img_align_celeba" / name))) as image:
-                face = image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX, SQUARE)
-        except (OSError, ValueError) as error:
-            raise Unreadable(f"{folder / 'img_align_celeba' / name}: {error}") from None
+        face = _image(faces / name).resize((SIDE, SIDE), Image.Resampling.BOX, SQUARE)
         images[at] = np.asarray(face)
     return {
         "images": images,
-        "attributes": np.array([np.array(attributes[n], int) > 0 for n in here]),
-        "attribute_names": np.array(names.split()),
-        "split": np.array([parts[n] for n in here], np.int8),
+        "attributes": np.array([attributes[name] for name in here]) > 0,
+        "attribute_names": np.array(names),
+        "split": split,
+    }
+
+
+def _attributes(path: Path) -> tuple[list[str], dict[str, list[int]]]:
+    """The names of attributes, and those of each image: a table below the number of its rows."""
+    try:
+        count, names, *rows = _lines(path)
+        found = {name: list(map(int, row)) for name, *row in map(str.split, rows)}
+        whole = len(found) == int(count)
+    except ValueError as error:
+        raise Unreadable(f"{path} is no list of attributes: {error}") from None
+    if not whole or {len(row) for row in found.values()} != {len(names.split())}:
+        raise Unreadable(f"{path} is cut off")
+    return names.split(), found
+
+
+def _partition(path: Path) -> dict[str, int]:
+    """The part of the split that each image belongs to."""
+    try:
+        return {name: ("0", "1", "2").index(part) for name, part in map(str.split, _lines(path))}
+    except ValueError as error:
+        raise Unreadable(f"{path} is no list of images and their parts: {error}") from None
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in _read(path).decode().splitlines() if line.strip()]
+
+
+def _image(path: Path) -> Any:
+    """An image in three colours, by Pillow."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(_read(path))) as image:
+            return image.convert("RGB")
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path}: {error}") from None
+
+
+# ------------------------------------------------------------------------------ textures
+
+
+def textures(folder: Path) -> dict[str, NDArray[Any]]:
+    """Crops of textures: a folder of images of 64 x 64 pixels for each source.
+
+    Sources are numbered in the order of their names; training and testing share none.
+    """
+    found = {
+        source: sorted(p for p in source.iterdir() if p.is_file() and p.name[0] != ".")
+        for source in sorted(folder.iterdir())
+        if source.is_dir()
+    }
+    if len(found) < 2 or not all(found.values()):
+        raise Unreadable(f"{folder} has no two folders of crops, or one that is empty")
+    paths = [path for some in found.values() for path in some]
+    crops = [_image(path) for path in paths]
+    for path, crop in zip(paths, crops, strict=True):
+        if crop.size != CROP:
+            raise Unreadable(f"{path} has {crop.size[0]} x {crop.size[1]} pixels, not 64 x 64")
+    return {
+        "images": np.stack([np.asarray(crop) for crop in crops]),
+        "source": np.repeat(np.arange(len(found), dtype=np.int16), list(map(len, found.values()))),
+        "source_names": np.array([source.name for source in found]),
     }
 
 

@@ -2,11 +2,12 @@
 
 import contextlib
 import io
+import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,32 +29,35 @@ A_DAY = 86400.0
 def get(name: str) -> Path:
     """Makes a data set be here: fetches it, unless it is, and keeps it as plain arrays.
 
-    What is damaged is fetched anew. Returns the folder of data.
+    What is damaged is fetched anew, and of several files those alone that are not here. Returns
+    the folder of data.
     """
     data, where = real.known(name), real.folder()
     found = real.look(data, where)
-    if found.read is not None:
+    if found.read is not None and not found.wrong:
         found.read()  # or it says what is wrong
         return where
-    for told in found.wrong:
+    for told in real.remarks(data, found._replace(lacking=())):
         say(f"proving: {told}")
-    if data.copy is not None:
-        if not (where / name).is_dir():
-            raise real.missing(data)
-        arrays = data.copy(where / name)
-    elif not data.forms or not data.forms[0].fetched:
-        raise real.missing(data, found.wrong)
+    if data.copy is not None and (where / name).is_dir():
+        _keep(data, where, data.copy(where / name))
+    elif not data.fetched:
+        raise real.missing(data, found)
     else:
-        arrays = _fetched(data, where)
-    _keep(data, where, arrays)
+        with _made(where / name):
+            _keep(data, where, _fetched(data, where))
     return where
 
 
 def _fetched(data: DataSet, where: Path) -> Arrays:
-    """The arrays of a data set from its public addresses."""
+    """The arrays of a data set from its public addresses, and from those files that are here."""
     form = data.forms[0]
+    here = {f: real.content_of(where / f.path, f.sha256, []) for f in form.files}
+    away = [file for file, content in here.items() if content is None]
     with _room(where) as room:
-        contents = [_download(data, file, room) for file in form.files]
+        for file in away:
+            here[file] = _download(data, file, room, away)
+    contents = [here[file] for file in form.files]
     try:
         return form.read(*contents)
     except Unreadable as error:
@@ -61,11 +65,27 @@ def _fetched(data: DataSet, where: Path) -> Arrays:
 
 
 @contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Makes the folder of a data set, and removes what it made where nothing is kept there."""
+    where = folder.parent
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    if where in made and os.environ.get("PROVING_DATA"):
+        say(f"proving: there was no folder {where}, which $PROVING_DATA names: it is made now")
+    try:
+        with _written(where):
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):  # what is not empty stays
+                path.rmdir()
+
+
+@contextmanager
 def _room(where: Path) -> Iterator[Path]:
     """A folder for downloads beside the data, gone at the end. Old ones of killed processes are
     removed."""
     with _written(where):
-        where.mkdir(parents=True, exist_ok=True)
         room = Path(tempfile.mkdtemp(prefix=BEGUN, dir=where))
     try:
         for old in where.glob(f"{BEGUN}*"):
@@ -89,8 +109,9 @@ def _written(where: Path) -> Iterator[None]:
         ) from error
 
 
-def _download(data: DataSet, file: File, room: Path) -> bytes:
-    """The content of a file, from the first of its addresses that gives what it should."""
+def _download(data: DataSet, file: File, room: Path, away: Sequence[File]) -> bytes:
+    """The content of a file, from the first of its addresses that gives what it should. Where none
+    does, all files are named that are away."""
     import pooch  # slow to import
     import requests
 
@@ -111,10 +132,10 @@ def _download(data: DataSet, file: File, room: Path) -> bytes:
         reasons.append(
             f"{url}: the {len(content)} bytes that came are not the file (another checksum)"
         )
+    wanted = "; ".join(real.wanted(each, room.parent) for each in away)
     raise RunError(
         f"{data.name} could not be fetched, and nothing was kept. {'. '.join(reasons)}. "
-        f"A file {name} from elsewhere, with the SHA-256 {file.sha256}, is taken from "
-        f"{real.folder() / file.path}"
+        f"What you put there from elsewhere is taken: {wanted}"
     )
 
 
@@ -140,7 +161,6 @@ def _keep(data: DataSet, where: Path, arrays: Arrays) -> None:
     content = made.getvalue()
     path = where / data.name / f"{data.name}.{real.checksum(content)[:16]}.npz"
     with _written(where):
-        path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, content)
     for old in real.kept(data, where):
         damaged: list[str] = []

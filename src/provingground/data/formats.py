@@ -24,6 +24,8 @@ Arrays = Mapping[str, NDArray[Any]]
 IMAGE = 32 * 32 * 3  # numbers of an image of CIFAR-10
 FACTS = ("subject", "template", "target_true", "target_new", "rephrase_prompt", "relation")
 QUESTIONS = ("question", "answer", "type")
+SPLITS = 10  # of a graph that is published without any
+TRAINED, NOT_TESTED = 48, 80  # percent of its nodes: for training, and with those for validation
 
 
 class Unreadable(RunError):
@@ -204,7 +206,8 @@ def _edges(lists: Mapping[int, list[int]], nodes: int, loops: bool) -> dict[str,
 def geom_gcn(features: bytes, edges: bytes, *, width: int, listed: bool = False) -> Arrays:
     """A graph in the tables of Geom-GCN: directed edges, features that are ones, and labels.
 
-    Features are a row of zeros and ones, or (`listed`) the places of the ones.
+    Features are a row of zeros and ones, or (`listed`) the places of the ones. The published splits
+    are files of their own and not among the tables: as many of the same sizes are drawn.
     """
     rows: dict[int, NDArray[Any]] = {}
     labels: dict[int, int] = {}
@@ -223,8 +226,16 @@ def geom_gcn(features: bytes, edges: bytes, *, width: int, listed: bool = False)
     return {
         "edges": where,
         "labels": np.array([labels[n] for n in range(len(rows))], np.int8),
+        "geom_splits": splits(len(rows)),
         **_compressed([rows[n] for n in range(len(rows))], width),
     }
+
+
+def splits(nodes: int) -> NDArray[np.int8]:
+    """Splits of a graph, always the same: 0 for training, 1 for validation, 2 for testing."""
+    place = np.random.default_rng(0).random((SPLITS, nodes)).argsort(axis=1).argsort(axis=1)
+    trained, others = (nodes * percent // 100 for percent in (TRAINED, NOT_TESTED))
+    return ((place >= trained).astype(np.int8) + (place >= others)).astype(np.int8)
 
 
 # --------------------------------------------------------------------- series and text

@@ -31,11 +31,17 @@ class Form(NamedTuple):
     def fetched(self) -> bool:
         return all(file.urls for file in self.files)
 
+    @property
+    def kind(self) -> str:
+        """What a Dataset calls it."""
+        return "published" if self.fetched else "prepared copy"
+
 
 class DataSet(NamedTuple):
     """A data set. `size` is that of what is fetched, in millions of bytes.
 
-    One that is not fetched says in `wants` which files the user has to bring; `copy` reads them.
+    The first form is fetched if it can be. A data set of which none is says in `wants` which files
+    the user has to bring; `copy` reads them.
     """
 
     name: str
@@ -46,6 +52,10 @@ class DataSet(NamedTuple):
     forms: tuple[Form, ...] = ()
     wants: str = ""
     copy: Callable[[Path], Arrays] | None = None
+
+    @property
+    def fetched(self) -> bool:
+        return bool(self.forms) and self.forms[0].fetched
 
 
 def _form(name: str, told: Mapping[str, Any]) -> Form:
