@@ -240,7 +240,7 @@ def cora() -> Citations:
 
 @cache
 def actor() -> Citations:
-    """Actor with the first of its ten published splits: 3648 nodes may be labelled, 1520 test."""
+    """Actor with the first of its ten splits: 3648 nodes may be labelled, 1520 test."""
     graph = real.load("actor")
     label, part = graph["labels"].astype(int), graph["geom_splits"][0]
     train, test = (np.flatnonzero(part == which) for which in (0, 2))
