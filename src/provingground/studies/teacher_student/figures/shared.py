@@ -53,14 +53,20 @@ FIGURE_2 = Trainings(
 )
 
 
+SHORT = ("ReLU", "leaky ReLU")
+LONG = ("ReLU, large steps", "leaky ReLU, large steps")
+
+
 def students(rate: float) -> Cases:
-    """Those of Figures 4 and 5; one that takes ten times larger steps; one whose images are rolled
-    around, so that no patch is background in most of them; one without Adam."""
+    """Those of Figures 4 and 5; the same with ten times larger steps, which get as far as a longer
+    training; one whose images are rolled around, so that no patch is background in most of them;
+    one without Adam."""
     return cases(
         {
             "ReLU": {"kappa": 0.0, "rate": rate},
             "leaky ReLU": {"kappa": 0.1, "rate": rate},
             "ReLU, large steps": {"kappa": 0.0, "rate": 10 * rate},
+            "leaky ReLU, large steps": {"kappa": 0.1, "rate": 10 * rate},
             "ReLU, rolled images": {"kappa": 0.0, "rate": rate, "rolled": 1.0},
             "ReLU, SGD": {"kappa": 0.0, "rate": 0.05, "rule": "sgd"},
         }
@@ -85,6 +91,16 @@ DIGITS = Trainings(
 
 
 # ------------------------------------------------------------------------- parts of a Dataset
+
+
+def short(ds: xr.Dataset) -> xr.Dataset:
+    """The two students of the paper, with the smaller steps."""
+    return ds.sel(student=list(SHORT))
+
+
+def short_and_long(ds: xr.Dataset) -> xr.Dataset:
+    """The same, and with the larger steps: the paper does not say how long it trains."""
+    return ds.sel(student=[*SHORT, *LONG])
 
 
 def of(ds: xr.Dataset, form: str) -> xr.Dataset:
