@@ -225,10 +225,11 @@ def draw(ds: xr.Dataset):
 
 
 def in_time(ax: Any, ds: xr.Dataset) -> None:
-    """The mean weight of three kinds of rows, and of one of them with larger steps."""
+    """The mean weight of three kinds of rows, and with larger steps of the first and the last."""
     shown = kinds(ds.sel(student=SHORT[0]))
     first = "first and last rows"
-    shown[f"{first}, large steps"] = kinds(ds.sel(student=LONG[0]))[first]
+    late_ones = kinds(ds.sel(student=LONG[0]))[first]
+    shown = {"ends": shown.pop(first), **shown, "ends, large steps": late_ones}
     for name, weight in shown.items():
         w = weight.isel(step=slice(1, None)).mean("key", keep_attrs=True)
         plot.curve(ax, w, "step", label=name, log="x")
