@@ -177,6 +177,27 @@ def test_monotone_is_the_smallest_step(rng):
         stats.monotone(y.isel(x=[0]), "x")
 
 
+def test_changes_are_steps_of_the_mean_and_ends_at_each_place(rng):
+    up = np.array([0.0, 1.0, 3.0])
+    y = measured(
+        np.stack([up, 2 * up], 1) + noise(rng, 6, 3, 0.01)[..., None], n=[1, 2, 4], d=[8, 9]
+    )
+    found = stats.changes(y.isel(n=[2, 0, 1]), "n")
+    assert found.settings == (
+        "n from 1 to 2", "n from 2 to 4", "end to end, d = 8", "end to end, d = 9"
+    )  # fmt: skip
+    assert_allclose([one.value for one in found.each], [1.5, 3, 3, 6], atol=0.05)
+    assert all(a.low > b.low for a, b in zip(found.each, found.joint, strict=True))
+    assert decide(found, (0, math.inf)) == "holds"
+    middle = y.assign_coords(n=[1, 4, 2])  # ends up, the middle above them
+    ends = middle.sel(n=[1, 4])
+    assert decide(stats.changes(ends, "n"), (0, math.inf)) == "holds"
+    assert decide(stats.changes(middle, "n"), (0, math.inf)) == "fails"
+    assert len(stats.changes(y.isel(d=0, drop=True), "n").each) == 3
+    with pytest.raises(InputError, match="one point"):
+        stats.changes(y.isel(n=[0]), "n")
+
+
 def test_agreement_with_a_curve_a_number_and_a_prediction_per_seed(rng):
     level = 1 + rng.random(size=(5, 1))
     theory = measured(level * X, x=X)

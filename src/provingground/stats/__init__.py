@@ -14,6 +14,7 @@ from provingground.stats.laws import Law, linear_law, power_law
 from provingground.stats.means import mean, median, paired_difference, paired_ratio, plateau, share
 from provingground.stats.order import (
     agreement,
+    changes,
     everywhere,
     monotone,
     ordering,
@@ -30,6 +31,7 @@ __all__ = [
     "Everywhere",
     "Law",
     "agreement",
+    "changes",
     "everywhere",
     "first",
     "hitting_time",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from provingground.stats.jackknife import (
     replicas_of,
     sorted_along,
 )
-from provingground.stats.means import share
+from provingground.stats.means import mean, share
 
 
 def ordering(*arrays: xr.DataArray) -> Estimate:
@@ -85,6 +85,35 @@ def monotone(
     together = half_width(steps, joint(steps.shape[1]))
     ends = steps[0], steps[0] - half_width(steps), steps[0] + together
     return Estimate(*(float(end.min()) for end in ends))
+
+
+def changes(y: xr.DataArray, along: str) -> Everywhere:
+    """By how much y changes along a dim: from each place to the next, on average over the other
+    dims, and from end to end at each place of these.
+
+    That all are positive says more of a rise than ends do, and asks less than that every step is
+    clear at every place.
+
+    >>> y = xr.DataArray([[1.0, 3.0, 4.0]] * 3, [("seed", [0, 1, 2]), ("n", [1, 2, 4])])
+    >>> found = changes(y.expand_dims(d=[8, 9]), "n")
+    >>> found.settings
+    ('n from 1 to 2', 'n from 2 to 4', 'end to end, d = 8', 'end to end, d = 9')
+    >>> [one.value for one in found.each]
+    [2.0, 1.0, 3.0, 3.0]
+    """
+    y, x = sorted_along(y, along)
+    if len(x) < 2:
+        raise InputError(f"dim '{along}' has one point and no step.")
+    over = [str(d) for d in y.dims if d not in ("seed", along)]
+    steps = y.mean(over, skipna=False).diff(along)
+    whole = y.isel({along: -1}, drop=True) - y.isel({along: 0}, drop=True)
+    ends = everywhere(mean, whole)
+    pieces = [steps.isel({along: i}, drop=True) for i in range(len(x) - 1)]
+    names = [f"{along} from {a:g} to {b:g}" for a, b in pairwise(x.tolist())]
+    names += [", ".join(filter(None, ("end to end", setting))) for setting in ends.settings]
+    with jointly(len(names)):
+        together = (*map(mean, pieces), *everywhere(mean, whole).each)
+    return Everywhere(tuple(names), (*map(mean, pieces), *ends.each), together)
 
 
 def agreement(y: xr.DataArray, predicted: xr.DataArray | float, relative: bool = True) -> Estimate:

@@ -242,11 +242,23 @@ SAYS = {
 }
 
 
+def of_digits(cfg: Any) -> Prediction:
+    """Digits in a frame of noise: what of Condition 4.1 has a meaning there, and what the theorems
+    take for granted."""
+    tokens = (28 // cfg.coarse // cfg.patch) ** 2
+    met = (
+        Condition("(3) samples", cfg.samples, ">=", math.log(cfg.patch**2), "N ≥ polylog d"),
+        Condition("(4) tokens", tokens, "<=", 100, "M = O(1)"),
+        Condition("classes", 10, "<=", 2, "the labels are +1 and -1"),
+        Condition("attention", cfg.layers, "<=", 1, "one layer of attention"),
+    )
+    return Prediction(met, {"n_snr2": cfg.samples * cfg.snr**2}, SAYS)
+
+
 def theory(cfg: Any) -> Prediction:
     """Everything the paper (and the boundary derived here) says about one setting."""
-    if not hasattr(cfg, "noise_big"):  # digits in a frame of noise
-        two = Condition("classes", 10, "=", 2, "the theorems are about two classes")
-        return Prediction((two,), {"n_snr2": cfg.samples * cfg.snr**2}, SAYS)
+    if not hasattr(cfg, "noise_big"):
+        return of_digits(cfg)
     n, mu2, w2 = cfg.samples, signal_norm(cfg) ** 2, read_out_norm2()
     big2 = cfg.noise_big**2 * cfg.dim
     c_p = _over(cfg.noise_big, cfg.noise)

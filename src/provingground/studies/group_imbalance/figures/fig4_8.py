@@ -10,7 +10,15 @@ import xarray as xr
 
 from provingground import plot
 from provingground.claims import above, below, between, claim, exchange, shuffle
-from provingground.stats import Estimate, Everywhere, everywhere, mean, paired_ratio
+from provingground.stats import (
+    Estimate,
+    Everywhere,
+    changes,
+    everywhere,
+    mean,
+    paired_difference,
+    paired_ratio,
+)
 from provingground.study import Experiment, Trainings, cases
 
 from .shared import beside, rise
@@ -55,22 +63,22 @@ RIVALS = {"fractions out of order": shuffle("fraction"), "backwards": backwards}
 
 @claim("Figure 4.8, on substitute images", above(0), kind="own", rivals=RIVALS)
 def minority_gains(ds: xr.Dataset) -> Everywhere:
-    """a minority is predicted better the larger its fraction, whichever group it is (accuracy at
-    the largest fraction less that at the smallest)"""
-    return gains(ds.accuracy_own)
+    """a minority is predicted better the larger its fraction: at each fraction than at the one
+    before on average over the minorities, and at the largest than at the smallest whichever group
+    it is (differences of accuracies)"""
+    return changes(ds.accuracy_own, "fraction")
 
 
 @claim("found here", below(0), kind="own", rivals=RIVALS)
 def majority_pays(ds: xr.Dataset) -> Everywhere:
-    """the majority is predicted worse (accuracy at the largest fraction less that at the
-    smallest)"""
-    return gains(ds.accuracy_other)
+    """the majority is predicted worse (the same differences)"""
+    return changes(ds.accuracy_other, "fraction")
 
 
 @claim("Figure 4.8, on substitute images", above(0), kind="own", rivals=RIVALS)
 def average_gains(ds: xr.Dataset) -> Everywhere:
-    """coloured digits: average accuracy over both groups rises with the fraction of the minority,
-    whatever its covariance"""
+    """coloured digits: from end to end average accuracy over both groups rises with the fraction of
+    the minority, whatever its covariance"""
     return gains(ds.accuracy)
 
 
@@ -81,8 +89,10 @@ def average_gains(ds: xr.Dataset) -> Everywhere:
     rivals={"the minority's": lambda ds: ds.assign(accuracy=ds.accuracy_own)},
 )
 def average_stays(ds: xr.Dataset) -> Everywhere:
-    """CIFAR-10: average accuracy over both groups stays within five points"""
-    return gains(ds.accuracy)
+    """CIFAR-10: average accuracy over both groups stays within five points of that at the smallest
+    fraction"""
+    rest, first = ds.accuracy.isel(fraction=slice(1, None)), ds.accuracy.isel(fraction=0, drop=True)
+    return everywhere(paired_difference, rest, first)
 
 
 @claim(
@@ -94,14 +104,14 @@ def average_stays(ds: xr.Dataset) -> Everywhere:
 )
 def opposite_trends(ds: xr.Dataset) -> Everywhere:
     """accuracies of the minority and on average rise with its fraction if it has the smaller
-    covariance, and fall if it has the larger (the change, in that direction)"""
+    covariance, and fall if it has the larger (the change from end to end, in that direction)"""
     return everywhere(mean, printed_way(ds))
 
 
-@claim("Figure 4.8, (P4)", above(0), bound="paper")
+@claim("Figure 4.8, (P4)", above(0))
 def opposite_trends_of_faces(ds: xr.Dataset) -> Everywhere:
     """accuracies of the minority and on average rise with the fraction of the women, and fall with
-    that of the men"""
+    that of the men (from end to end, 0.02 to 0.5, which are ours)"""
     return everywhere(mean, printed_way(ds))
 
 

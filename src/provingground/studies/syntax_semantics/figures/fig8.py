@@ -9,11 +9,12 @@ from .fig7 import HOTPOTQA
 EXPERIMENTS = (
     Experiment(
         "fig8",
-        says="A decoder of HotpotQA with part of the singular values of its attention.",
+        says="A decoder of HotpotQA, where types are forms, with part of the singular values of "
+        "its attention.",
         trainings=HOTPOTQA,
         claims=CLAIMS,
         figure=lambda ds: draw_over(
-            ds, "schedule", "HotpotQA, a small decoder from scratch, edited"
+            ds, "schedule", "HotpotQA (types are forms), a small decoder from scratch, edited"
         ),
     ),
 )

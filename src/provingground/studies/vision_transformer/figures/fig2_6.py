@@ -13,6 +13,7 @@ from provingground.stats import (
     Boundary,
     Estimate,
     Everywhere,
+    changes,
     everywhere,
     jackknife,
     mean,
@@ -50,6 +51,17 @@ def turned(axis: str) -> Altered:
         half = len(labels) // 2
         pairs = zip(labels[:half], labels[::-1][:half], strict=True)
         return exchange(axis, *pairs)(ds)
+
+    return altered
+
+
+def middle_exchanged(axis: str) -> Altered:
+    """The Dataset with the results of the two places in the middle of an axis exchanged."""
+
+    def altered(ds: xr.Dataset) -> xr.Dataset:
+        labels = ds[axis].values.tolist()
+        half = len(labels) // 2
+        return exchange(axis, (labels[half - 1], labels[half]))(ds)
 
     return altered
 
@@ -94,28 +106,30 @@ def needs(power: float) -> Altered:
 
 
 @claim("Figure 2.6(a), on substitute backgrounds", above(0), kind="own",
-       rivals={"fewer relevant tokens are better": turned("frac_relevant")})  # fmt: skip
+       rivals={"fewer relevant tokens are better": turned("frac_relevant"),
+               "middle exchanged": middle_exchanged("frac_relevant")})  # fmt: skip
 def accuracy_in_relevant(ds: xr.Dataset) -> Everywhere:
-    """at every number of samples test accuracy is higher with all background removed than with
-    none (the difference)"""
-    return everywhere(paired_difference, *ends(ds.accuracy))
+    """test accuracy is higher the more of the background is removed: at each fraction than at the
+    one before on average over the numbers of samples, and with all removed than with none at every
+    number (differences)"""
+    return changes(ds.accuracy, "frac_relevant")
 
 
 @claim("Figure 2.6(a), on substitute backgrounds", above(0), kind="own",
-       rivals={"fewer samples are better": turned("samples")})  # fmt: skip
+       rivals={"fewer samples are better": turned("samples"),
+               "middle exchanged": middle_exchanged("samples")})  # fmt: skip
 def accuracy_in_samples(ds: xr.Dataset) -> Everywhere:
-    """for every fraction of relevant tokens test accuracy is higher with the most samples than
-    with the fewest (the difference)"""
-    y = ds.accuracy.sortby("samples")
-    most, fewest = (y.isel(samples=i, drop=True) for i in (-1, 0))
-    return everywhere(paired_difference, most, fewest)
+    """test accuracy is higher the more samples there are: with each number than with the one before
+    on average over the fractions of relevant tokens, and with the most than with the fewest for
+    every fraction (differences)"""
+    return changes(ds.accuracy, "samples")
 
 
 @claim("Figure 2.6(b), on substitute backgrounds", below(0), kind="own",
        rivals={"fewer relevant tokens are better": turned("frac_relevant")})  # fmt: skip
 def frontier_falls(ds: xr.Dataset) -> Estimate:
-    """the samples needed for one accuracy fall with the fraction of relevant tokens
-    (exponent)"""
+    """the samples needed for one mean accuracy, at a level taken from these trainings, fall with
+    the fraction of relevant tokens (exponent)"""
     return exponent(ds)
 
 
@@ -132,7 +146,8 @@ def with_background(ds: xr.Dataset) -> xr.DataArray:
 
 
 @claim("Proposition 2, on substitute backgrounds", above(1.1), kind="own",
-       rivals={"the least background": turned("frac_relevant")})  # fmt: skip
+       rivals={"as much as their share": lambda ds: ds.assign(
+           attention=ds.frac_relevant + 0 * ds.attention)})  # fmt: skip
 def attends(ds: xr.Dataset) -> Everywhere:
     """where no background is removed, relevant tokens get more attention than their share of all
     tokens (ratio)"""
@@ -216,8 +231,8 @@ REMOVAL_COSTS = {"removal costs": turned("frac_relevant")}
 
 @claim("Figure 2.6(c), on substitute backgrounds", above(0), kind="own", rivals=REMOVAL_COSTS)
 def removal_helps(ds: xr.Dataset) -> Everywhere:
-    """with textures behind 90% of birds and 10% of airplanes, test accuracy is higher with all
-    background removed than with none, from both initial models (the difference)"""
+    """with textures behind 90% of birds and 10% of airplanes, test accuracy is higher from end to
+    end: with all background removed than with none, from both initial models (the difference)"""
     return everywhere(paired_difference, *ends(at(ds.accuracy, "random", "trained")))
 
 
@@ -292,7 +307,8 @@ EXPERIMENTS = (
     ),
     Experiment(
         "fig2_6b",
-        says="The samples needed for an accuracy that every fraction reaches.",
+        says="The samples needed for a mean accuracy that every fraction reaches, at a level taken "
+        "from these trainings; not a share of runs that reach the paper's 77.5%.",
         trainings=SHARED,
         claims=(frontier_falls, frontier_exponent),
         figure=draw_frontier,
