@@ -376,6 +376,16 @@ def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
             assert work.deviation(rung, reference) < 1e-4, (choice, repeat)
 
 
+def test_the_peers_count_the_errors_that_ours_does(torch):
+    """But for an image between two classes."""
+    ds, trials = DIGITS.ours("tiny"), DIGITS.trials("tiny")
+    wanted = np.stack([cell(ds.test_error, trial) for trial in trials])
+    assert 0 < wanted.min() < wanted.max()
+    for name, rung in DIGITS.rungs("tiny").items():
+        found = rung.run(trials, DIGITS.given)["test_error"]
+        assert np.abs(found - wanted).max() < 1.5 / trials[0][0].test_images, name
+
+
 @given(
     stops=st.integers(1, 4).flatmap(
         lambda groups: st.lists(
