@@ -6,8 +6,8 @@ stops early. Trainings of a seed share images, noise, initial weights and the ra
 choose the batches. The network of the study has norms at four places that this map switches off by
 zeros; ours still computes them, the peers leave them out.
 
-Trainings that differ by rounding drift apart (1e-6 after 20 steps, 5e-5 after 400), so the sides are
-compared after 20, and by their losses: an error changes by a whole image, or not at all.
+Trainings that differ by rounding drift apart (1e-6 after 20 steps, 5e-5 after 400): the sides are
+compared after 20, and by their losses, since an error changes by a whole image or not at all.
 
 It needs MNIST (`proving data get mnist`).
 """
