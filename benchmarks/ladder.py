@@ -26,7 +26,9 @@ import xarray as xr
 from jax.experimental.compilation_cache import compilation_cache
 
 import provingground as pg
+from provingground.errors import DataMissing
 from provingground.keys import seed_key
+from provingground.programs import data_of
 from provingground.study import Experiment, Prediction, Simulator, Study, Trainings
 
 Scale = Literal["tiny", "quick", "full", "large"]  # large: full with 16 times the trainings
@@ -93,6 +95,14 @@ class Workload:
     trainings_per_cell: int = 1
     extras: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     about: Callable[[xr.Dataset], str] = lambda ds: ""
+
+    def lacks(self) -> str:
+        """Why it cannot run here: the data that are not here, and the command that gets them."""
+        try:
+            data_of(self.study, self.study.experiment(self.experiment).trainings.data)
+        except DataMissing as missing:
+            return str(missing)
+        return ""
 
     def ours(self, scale: Scale, **more: Any) -> xr.Dataset:
         """The sweep, by the engine, into a fresh store; programs are kept for the process."""

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import io
 import json
 import sys
 import warnings
@@ -17,6 +18,7 @@ from benchmarks.early_stopping import WORKLOAD as EARLY
 from benchmarks.ladder import Rung, cell, chosen, deviation, spread
 from benchmarks.mixture_recovery import WORKLOAD as MIXTURE
 from benchmarks.mixture_recovery import step_size
+from benchmarks.noisy_digits import WORKLOAD as DIGITS
 from benchmarks.online_sgd import WORKLOAD as ONLINE
 from benchmarks.online_sgd import support
 from benchmarks.phase_diagram import WORKLOAD as PHASE
@@ -25,8 +27,35 @@ from benchmarks.tiny_networks import WORKLOAD as TINY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from provingground import grid
+from provingground.data import real
 from provingground.keys import seed_key
+from provingground.studies.benign_overfitting import digits
 from provingground.studies.benign_overfitting.model import signal_norm
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made_digits(tmp_path_factory):
+    """Made images in the place of MNIST: for each class a shade of every pixel, and noise."""
+    rng = np.random.default_rng(0)
+    shades = rng.integers(0, 160, (10, 28, 28))
+
+    def images(n):
+        y = rng.integers(0, 10, n)
+        return (shades[y] + rng.integers(0, 96, (n, 28, 28))).astype(np.uint8), y.astype(np.uint8)
+
+    (x_train, y_train), (x_test, y_test) = images(200), images(60)
+    content = io.BytesIO()
+    np.savez(content, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    folder = tmp_path_factory.mktemp("data") / "mnist"
+    folder.mkdir()
+    name = f"mnist.{real.checksum(content.getvalue())[:16]}.npz"
+    (folder / name).write_bytes(content.getvalue())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROVING_DATA", str(folder.parent))
+        digits.mnist.cache_clear()
+        yield
+    digits.mnist.cache_clear()
 
 
 def sigmoid(z):
@@ -212,6 +241,79 @@ def test_early_stopping_stops_where_a_plain_loop_does():
     close(found, {"test_loss": loss(*data(given["test"]))[2], "stopped_at": steps})
 
 
+@pytest.mark.slow
+def test_noisy_digits_head_by_head():
+    cfg, given, found = first(DIGITS)
+    images, h = digits.mnist(), cfg.width // cfg.heads
+    a, b = cfg.snr / (1 + cfg.snr), cfg.noise / (1 + cfg.snr)
+    heads = [(i, j) for i in range(cfg.layers) for j in range(cfg.heads)]
+    matrices = ("w_q", "w_k", "w_v", "w_o")
+    whole = ("read_in", "positions", "w_in", "b_in", "read_out")
+    w = {n: given[n] for n in whole} | {(n, *at): given[n][at] for n in matrices for at in heads}
+
+    def framed(x, noise):
+        """Patch by patch, as the paper's picture has it."""
+        found = np.zeros((len(x), 16, 49))
+        for t in range(16):
+            up, left = 7 * (t // 4), 7 * (t % 4)
+            rows, columns = np.mgrid[up : up + 7, left : left + 7].reshape(2, 49)
+            outside = (np.minimum(rows, columns) < 4) | (np.maximum(rows, columns) >= 24)
+            found[:, t] = a * x[:, rows, columns] / 255 + b * outside * noise[:, t]
+        return found
+
+    def forward(x):
+        z, kept = x @ w["read_in"].T + w["positions"], {}
+        for i in range(cfg.layers):
+            added = 0
+            for at in heads[i * cfg.heads : (i + 1) * cfg.heads]:
+                q, k, v = (z @ w[n, *at].T for n in ("w_q", "w_k", "w_v"))
+                p = softmax(q @ k.swapaxes(1, 2) / h**0.5, 2)
+                kept[at] = z, q, k, v, p
+                added = added + p @ v @ w["w_o", *at].T
+            z = z + added
+        u = z.mean(1)
+        s = np.maximum(u @ w["w_in"].T + w["b_in"], 0)
+        return kept, u, s, s @ w["read_out"].T
+
+    def gradient(x, y):
+        kept, u, s, f = forward(x)
+        f_bar = (softmax(f, 1) - np.eye(10)[y]) / len(y)
+        s_bar = f_bar @ w["read_out"] * (s > 0)
+        g: dict = {"read_out": f_bar.T @ s, "b_in": s_bar.sum(0), "w_in": s_bar.T @ u}
+        z_bar = np.repeat((s_bar @ w["w_in"] / 16)[:, None], 16, axis=1)
+        for i in reversed(range(cfg.layers)):
+            added = 0
+            for at in heads[i * cfg.heads : (i + 1) * cfg.heads]:
+                z, q, k, v, p = kept[at]
+                o_bar = z_bar @ w["w_o", *at]
+                p_bar = o_bar @ v.swapaxes(1, 2)
+                l_bar = p * (p_bar - (p * p_bar).sum(2, keepdims=True)) / h**0.5
+                bars = (l_bar @ k, l_bar.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ o_bar)
+                g["w_o", *at] = np.einsum("ntd,nth->dh", z_bar, p @ v)
+                for n, bar in zip(matrices, bars, strict=False):
+                    g[n, *at] = np.einsum("nth,ntd->hd", bar, z)
+                    added = added + bar @ w[n, *at]
+            z_bar = z_bar + added
+        return g | {"positions": z_bar.sum(0), "read_in": np.einsum("ntd,nti->di", z_bar, x)}
+
+    chosen, m, v = given["chosen"].astype(int), dict.fromkeys(w, 0.0), dict.fromkeys(w, 0.0)
+    x, y = framed(images.x_train[chosen], given["noise"]), images.y_train[chosen]
+    for t in range(cfg.steps):
+        at = np.floor(given["batches"][t] * cfg.samples).astype(int)
+        for n, g in gradient(x[at], y[at]).items():
+            m[n], v[n] = 0.9 * m[n] + 0.1 * g, 0.999 * v[n] + 0.001 * g**2
+            rate = cfg.rate * (1 - t / cfg.steps) / (1 - 0.9 ** (t + 1))
+            w[n] = w[n] - rate * m[n] / (np.sqrt(v[n] / (1 - 0.999 ** (t + 1))) + 1e-8)
+
+    def loss(x, y):
+        f = forward(x)[-1]
+        return -np.log(softmax(f, 1)[np.arange(len(y)), y]).mean()
+
+    n, seen = cfg.test_images, np.arange(cfg.test_images) % cfg.samples
+    unseen = framed(images.x_test[:n], given["test"]), images.y_test[:n]
+    close(found, {"train_loss": loss(x[seen], y[seen]), "test_loss": loss(*unseen)})
+
+
 # ------------------------------------------------------------------------------ the harness
 
 
@@ -259,6 +361,7 @@ def test_the_peers_agree_with_ours(name, torch):
                 dict(seeds=2, form="shared", every=7),
             ],
         ),
+        ("W6", [dict(lanes=3), dict(seeds=2), dict(seeds=2, ahead=7)]),
     ],
 )
 def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
@@ -271,6 +374,16 @@ def test_no_choice_of_an_expert_changes_the_numbers(name, choices, torch):
         for repeat in (Eager(), Graphs("default")):
             rung = Rung(functools.partial(batched, repeat=repeat, **choice), "")
             assert work.deviation(rung, reference) < 1e-4, (choice, repeat)
+
+
+def test_the_peers_count_the_errors_that_ours_does(torch):
+    """But for an image between two classes."""
+    ds, trials = DIGITS.ours("tiny"), DIGITS.trials("tiny")
+    wanted = np.stack([cell(ds.test_error, trial) for trial in trials])
+    assert 0 < wanted.min() < wanted.max()
+    for name, rung in DIGITS.rungs("tiny").items():
+        found = rung.run(trials, DIGITS.given)["test_error"]
+        assert np.abs(found - wanted).max() < 1.5 / trials[0][0].test_images, name
 
 
 @given(
@@ -425,6 +538,18 @@ def test_settings_of_every_scale_are_allowed(name):
 
 
 @pytest.mark.parametrize("name", list(WORKLOADS))
+@pytest.mark.parametrize("scale", ["tiny", "quick", "full", "large"])
+def test_the_trainings_of_the_peers_are_those_of_the_sweep(name, scale):
+    """What the experiment sets at its own scale does not reach into them."""
+    work, settings = WORKLOADS[name], dict(WORKLOADS[name].settings[scale])
+    seeds = settings.pop("seeds")
+    experiment = work.study.experiment(work.experiment)
+    sweep = grid.plan(work.study, experiment, "quick", settings, seeds, yes=True)
+    swept = {(point.config, seed) for point in sweep.points() for seed in sweep.seeds}
+    assert swept == set(work.trials(scale))
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
 def test_the_large_size_has_16_times_the_trainings_of_the_full_one(name):
     full, large = WORKLOADS[name].trials("full"), WORKLOADS[name].trials("large")
     assert len(set(large)) == 16 * len(full)
@@ -450,6 +575,36 @@ def test_the_runner_prints_a_summary_and_writes_json(tmp_path, capsys, monkeypat
     size = json.loads(file.read_text())["sizes"]["tiny"]
     assert size["workloads"]["W5"]["loop"] is None
     assert size["mean_best"] is None
+
+
+def test_a_workload_without_its_data_is_named_as_skipped(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PROVING_DATA", str(tmp_path))
+    digits.mnist.cache_clear()
+    monkeypatch.setattr(run, "ceilings", lambda: {"jax": {"flops": 1e11}})
+    measured = []
+
+    def measure(work, *rest):
+        measured.append(work.name)
+        return dict(
+            trainings=7,
+            share_of_ceiling=0.1,
+            times={"ours": {"seconds": [1.0]}},
+            loop=None,
+            best=None,
+            best_rung="",
+        )
+
+    monkeypatch.setattr(run, "measure", measure)
+    file, args = tmp_path / "found.json", ["--repetitions", "1", "--json"]
+    assert run.main([*args, str(file)]) == 0
+    assert measured == [name for name in WORKLOADS if name != "W6"]
+    told, record = capsys.readouterr().out, json.loads(file.read_text())
+    why = "the data set 'mnist' is not here; `proving data get mnist` fetches it (11.6 MB)"
+    assert told.count(f"W6 is skipped: {why}") == 2
+    assert record["skipped"] == {"W6": why}
+    assert run.main(["--only", "W6", *args, str(file)]) == 0
+    assert "Summary" not in capsys.readouterr().out
+    assert json.loads(file.read_text())["sizes"]["quick"]["workloads"] == {}
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def bench(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="One of the workloads W1 to W5. Repeatable.", show_default=False),
+        typer.Option(help="One of the workloads W1 to W6. Repeatable.", show_default=False),
     ] = None,
     repetitions: Annotated[int, typer.Option(help="Times each side runs, in turns.")] = 3,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables for a document.")] = False,
