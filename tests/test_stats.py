@@ -177,6 +177,13 @@ def test_monotone_is_the_smallest_step(rng):
         stats.monotone(y.isel(x=[0]), "x")
 
 
+def test_settings_that_were_put_in_a_row_are_named_by_their_coordinates(rng):
+    y = measured(noise(rng, 6, 4).reshape(6, 2, 2), n=[4, 8], snr=[0.5, 2.25])
+    found = stats.everywhere(stats.mean, y.stack(setting=["n", "snr"]))
+    assert found.settings[1] == "n = 4, snr = 2.25"
+    assert found.settings == stats.everywhere(stats.mean, y).settings
+
+
 def test_changes_are_steps_of_the_mean_and_ends_at_each_place(rng):
     up = np.array([0.0, 1.0, 3.0])
     y = measured(

@@ -180,12 +180,14 @@ def everywhere(
     each = tuple(estimate(*at(place)) for place in places)
     with jointly(len(places)):
         together = tuple(estimate(*at(place)) for place in places)
-    return Everywhere(tuple(_named(at(place), over) for place in places), each, together)
+    index = {str(d): found for a in pair for d, found in a.indexes.items()}
+    levels = [str(name) for d in over for name in (index[d].names if d in index else [d])]
+    return Everywhere(tuple(_named(at(place), levels) for place in places), each, together)
 
 
-def _named(arrays: Sequence[xr.DataArray], dims: Sequence[str]) -> str:
+def _named(arrays: Sequence[xr.DataArray], coords: Sequence[str]) -> str:
     """A setting in words."""
-    found = {d: a[d].item() for a in arrays for d in dims if d in a.coords}
+    found = {c: a[c].item() for a in arrays for c in coords if c in a.coords}
     return ", ".join(
         f"{d} = {v:g}" if isinstance(v, (int, float)) and not isinstance(v, bool) else f"{d} = {v}"
         for d, v in found.items()
