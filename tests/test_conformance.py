@@ -29,10 +29,13 @@ QUICK = [(s, e) for s, e in EXPERIMENTS if not STUDIES[s].experiment(e).training
 LISTED = [(s, e) for s, e in QUICK if s != "toy"]
 
 
+DRAWS_NOTHING = {("graph_transformer", "figb1")}  # of all nodes of a graph: seeds are alike
+
+
 def first_uses(studies):
-    """The first quick experiment in which a simulator occurs."""
+    """The first quick experiment in which a simulator occurs, and draws something."""
     found: dict[tuple[str, str], str] = {}
-    for s, e in studies:
+    for s, e in (at for at in studies if at not in DRAWS_NOTHING):
         for group in grid.plan(STUDIES[s], STUDIES[s].experiment(e), "quick").groups():
             found.setdefault((s, group.program.simulator), e)
     return found

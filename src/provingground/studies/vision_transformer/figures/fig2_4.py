@@ -1,5 +1,6 @@
 """Figure 2.4 and Proposition 2: attention on label-relevant tokens during training."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,20 @@ def rest(ds: xr.Dataset) -> xr.DataArray:
     return found.assign_attrs(long_name="attention on other tokens")
 
 
+def falling(law: Callable[[xr.DataArray], Any]) -> Altered:
+    """The Dataset whose attention on other tokens falls as a law of t (to what is left of 1 in 64
+    bits), with its own noise."""
+
+    def altered(ds: xr.Dataset) -> xr.Dataset:
+        its = ds.assign(rest=rest(ds).astype(float))
+        made = curve("rest", lambda ds: np.maximum(law(ds.step), 1e-12))(its)
+        return ds.assign(attention=1 - made.rest)
+
+    return altered
+
+
 def as_power(power: float) -> Altered:
-    """The Dataset whose attention on other tokens falls as a power of t."""
-    return curve("attention", lambda ds: 1 - 0.4 * np.maximum(ds.step, 1.0) ** power)
+    return falling(lambda t: 0.4 * np.maximum(t, 1.0) ** power)
 
 
 WINDOWS = {"a decade": 10.0, "a factor of 2": 2.0}
@@ -168,7 +180,7 @@ def attention_of_all(ds: xr.Dataset) -> Everywhere:
     "found here",
     below(-0.75),
     kind="own",
-    law=curve("attention", lambda ds: 1 - 0.4 * np.exp(-(((ds.step + 1.0) / 1500) ** 4))),
+    law=falling(lambda t: 0.4 * np.exp(-(((t + 1.0) / 1500) ** 4))),
     rivals={"1 / t": as_power(-1.0), "t^-2": as_power(-2.0), "no fall": as_power(0.0)},
 )
 def falls_at_once(ds: xr.Dataset) -> Estimate:
