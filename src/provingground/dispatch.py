@@ -14,7 +14,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -309,6 +309,9 @@ class _Work:
             future.cancel()
         for name in list(self.held):
             self._release(name)
+        if self.remote:  # of workers that were killed there may be files half written
+            with suppress(RunError):
+                self.job.store.open()
         self.job.store.locks.close()
         if self.own:
             self.pool.shutdown(wait=False, cancel_futures=True)

@@ -1,10 +1,13 @@
 """Workers (of Dask) that die, once or always at the same cell."""
 
 import signal
+import socket
 
 import psutil
 import pytest
 from processes import CELLS, SWEEP, cells, locks, nothing_left, read
+
+from provingground.locks import _started
 
 
 def spawned(process: psutil.Process) -> bool:
@@ -22,6 +25,8 @@ def test_a_killed_worker_costs_nothing_but_time(tmp_path, start, undisturbed):
     workers = [p for p in process.children() if spawned(p)]
     assert len(workers) == 2
     assert locks(store)
+    writer = f"{socket.gethostname()}.{workers[0].pid}.{_started(workers[0].pid)}"
+    (store / "crashing" / f".{'0' * 32}.{writer}.tmp").write_bytes(b"half a file")
     workers[0].send_signal(signal.SIGKILL)
     assert cells(store).total() < CELLS - 4
 
